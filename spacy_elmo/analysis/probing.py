@@ -21,8 +21,7 @@ from torch import Tensor
 from ..corpus.bilm import EmbeddingBiLM
 from ..corpus.reading import read_items
 from ..errors import FILE_MISSING, CorpusError, ElmoError, SettingsError, shown
-from ..formats.docbin import damaged, docs_in, sentences_of
-from ..formats.text import Unusable, decode_line, find_files, kind_of
+from ..formats.text import Unusable, damaged, decode_line, docs_in, find_files, kind_of, sentences_of
 from .rows import Array
 
 Getter = Callable[[Token], str]  # "" means that a token has no label

@@ -25,10 +25,10 @@ from ..formats.contents import (
     ask_vectors,
     is_hdf5,
 )
-from ..formats.docbin import docs_in
 from ..formats.names import find_official, folders_of_packages
 from ..formats.options import BiLMOptions, read_contents, read_options
 from ..formats.paths import refuse_address, sha256_of
+from ..formats.text import docs_in
 from ..formats.vectors import INDEX_NAME
 from ..formats.weights import read_weights, readers_of
 from ..modules.loading import EMBEDDED, can_name_bilm, embedded_files, find_bilm

@@ -67,11 +67,9 @@ class BiLMChoice:
         return self.named_language or "en"
 
     def load(self, weights: tuple[BiLMOptions, Arrays] | None = None) -> EmbeddingBiLM:
-        """Return the biLM.
+        """Return the biLM. Raises ElmoError if it can't be used.
 
-        weights: its sizes and its weights; None: they are read.
-
-        Raises ElmoError if it can't be used.
+        weights: what `load_arrays` returns; None: it is called.
         """
         dtype = dtype_of(self.precision, torch.device(self.device))  # before files are read
         return EmbeddingBiLM(*(weights or self.load_arrays()), self.device, dtype)
@@ -84,11 +82,9 @@ class BiLMChoice:
         return load_arrays(self.options_file, self.weight_file, self.model)
 
     def tokenizer(self, lang: str | None) -> Tokenize:
-        """Return the tokenizer of a language.
+        """Return the tokenizer of a language. Raises CorpusError if spaCy does not know it.
 
-        lang: its code; None: that of the pipeline, or `language` if the model is none.
-
-        Raises CorpusError if spaCy does not know the language.
+        lang: its code; None: that of the pipeline, or `language` if there is none.
         """
         pipeline = self.saved_pipeline
         if lang is None and pipeline is not None:
@@ -97,14 +93,9 @@ class BiLMChoice:
 
 
 class EmbeddingBiLM:
-    """A biLM that embeds sentences.
+    """A biLM that embeds sentences. The dict of its weights, `arrays`, is emptied.
 
-    options: its sizes.
-    arrays: its weights, by parameter name. The dict is emptied.
-    device: a torch device.
-    dtype: type of the matrix multiplications.
-
-    The attribute `fingerprint` is a digest of its options, weights and dtype.
+    The attribute `fingerprint` is a digest of its options, weights and dtype (of the matrix multiplications).
     """
 
     def __init__(self, options: BiLMOptions, arrays: Arrays, device: str, dtype: torch.dtype) -> None:
@@ -118,8 +109,6 @@ class EmbeddingBiLM:
 
     def embed(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[int, Array]]:
         """Yield the number of each sentence and its layers, *Shape:* (layers, tokens, width), in any order.
-
-        sentences: lists of words.
 
         Raises WeightsError if a value is not finite.
         """

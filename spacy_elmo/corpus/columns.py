@@ -82,14 +82,16 @@ class EmbedColumns:
         missing = values.isna() if is_frame else [value is None for value in values]
         with self._lock():  # Dask calls this in several threads: one loads, and one text is split at a time
             sentences = self._words("" if absent else value for value, absent in zip(values, missing))
-        vectors = self._vectors(sentences)
-        name = "vector" if self.selection.sentence else "vectors"
-        added: dict[str, Any] = {"tokens": sentences, name: vectors if self.selection.sentence else map(list, vectors)}
+        vectors, width = self._vectors(sentences)
+        if self.selection.sentence:
+            # one array, also of no vectors
+            column: Any = vectors if is_frame else np.array(vectors, self.selection.dtype).reshape(-1, width)
+            added = {"tokens": sentences, "vector": column}
+        else:
+            added = {"tokens": sentences, "vectors": [list(each) for each in vectors] if is_frame else vectors}
         if is_frame:
-            return table.assign(**{key: list(values) for key, values in added.items()})
-        added["tokens"] = _objects(sentences)
-        added[name] = self._stacked(vectors) if self.selection.sentence else _objects(vectors)
-        return {**table, **added}
+            return table.assign(**added)
+        return {**table, **{name: column if name == "vector" else _objects(column) for name, column in added.items()}}
 
     def _words(self, values: Iterable[Any]) -> list[list[str]]:
         _, tokenizer = self._load()
@@ -109,18 +111,15 @@ class EmbedColumns:
                 ) from error
         return sentences
 
-    def _vectors(self, sentences: Sequence[Sequence[str]]) -> list[Array]:
+    def _vectors(self, sentences: Sequence[Sequence[str]]) -> tuple[list[Array], int]:
+        """Return what is written of each sentence, and the width of a vector."""
         bilm, _ = self._load()
         shape = (bilm.options.width,) if self.selection.sentence else (0, bilm.options.width)
         vectors = [np.zeros(shape, self.selection.dtype) for _ in sentences]
         full = [i for i, sentence in enumerate(sentences) if sentence]
         for i, layers in bilm.embed([sentences[i] for i in full]):
             vectors[full[i]] = self.selection(layers)
-        return vectors
-
-    def _stacked(self, vectors: Sequence[Array]) -> Array:
-        bilm, _ = self._load()
-        return np.array(vectors, self.selection.dtype).reshape(len(vectors), bilm.options.width)  # also of no vectors
+        return vectors, bilm.options.width
 
     def _load(self) -> tuple[EmbeddingBiLM, Tokenize]:
         if self._loaded is None:

@@ -16,11 +16,9 @@ from ..models.types import is_whole
 from .bilm import BiLMChoice
 from .manifest import SHARDS, Manifest, ShardFacts, Summary, refuse_foreign
 from .reading import Shard, check_tokenizer, cut, read_items, refuse, sources_of
-from .shards import Format, OnProgress, ShardSettings, ShardWriter, no_progress
+from .shards import Format, OnProgress, ShardSettings, ShardWriter
 from .workers import connected, run_cluster, run_here, run_workers
-from .writing import SUFFIXES, WITHOUT_SENTENCE_VECTORS, WRITERS, Layers, Selection
-
-_FILES = ("hdf5", "npy")  # formats that are one file unless shards are asked for
+from .writing import FORMATS, SUFFIXES, Layers, Selection
 
 
 class Output(NamedTuple):
@@ -32,13 +30,11 @@ class Output(NamedTuple):
 
     @classmethod
     def of(cls, path: str | Path, format: str | None, sharded: bool) -> Output:
-        """Return what a path and a format mean.
+        """Return what a path and a format mean. Raises SettingsError if they do not fit.
 
-        path: as the user wrote it. The end of its name tells the format, and that one file is meant.
-        format: a name of WRITERS; None: that which the path tells, or Parquet.
+        path: the end of its name tells the format, and that one file is meant.
+        format: None: that which the path tells, or Parquet.
         sharded: whether the user asked for shards of some size, which are always in a folder.
-
-        Raises SettingsError if they do not fit.
         """
         path = Path(path)
         if str(path) in ("-", "."):
@@ -46,8 +42,8 @@ class Output(NamedTuple):
                 f"the output is {shown(str(path))}. Expected the name of a file, like vectors.parquet, or of a "
                 "folder, which gets shards."
             )
-        if format is not None and format not in WRITERS:
-            raise SettingsError(f"format is {shown(format)}. Expected one of {', '.join(WRITERS)}.")
+        if format is not None and format not in FORMATS:
+            raise SettingsError(f"format is {shown(format)}. Expected one of {', '.join(FORMATS)}.")
         told = None if path.is_dir() else SUFFIXES.get(path.suffix.lower())
         if format is None and told is None and path.suffix and not path.is_dir():
             raise SettingsError(
@@ -61,7 +57,8 @@ class Output(NamedTuple):
                 "change the name."
             )
         chosen = format or told or "parquet"
-        single = not sharded and not path.is_dir() and (told is not None or chosen in _FILES)
+        # HDF5 and npy are one file unless shards are asked for
+        single = not sharded and not path.is_dir() and (told is not None or chosen in ("hdf5", "npy"))
         return cls(path, cast(Format, chosen), single)
 
     def check(self, sentence: bool, dtype: str, several: bool) -> None:
@@ -71,7 +68,7 @@ class Output(NamedTuple):
                 f"{self.path} is one file, which one process writes. For several (workers, or the engine ray), "
                 "give a folder as the output: it gets shards."
             )
-        if sentence and self.format in WITHOUT_SENTENCE_VECTORS:
+        if sentence and self.format in ("hdf5", "spacy"):
             raise SettingsError(
                 f"one vector a sentence was asked for (sentence, --sentence), which {self.format} can't hold "
                 "here. Expected parquet, safetensors or npy."
@@ -110,7 +107,7 @@ def embed(
     shard_size: int | None = None,
     resume: bool = True,
     code: str | Path | None = None,
-    progress: OnProgress = no_progress,
+    progress: OnProgress = lambda tokens, size: None,
 ) -> Summary:
     """Embed a corpus.
 
@@ -159,10 +156,10 @@ def embed(
     files = sources_of([Path(name) for name in names], target.path)
     summary = Summary(target.path, target.format)
     if target.single:
-        _embed_into_file(names, files, target.path, settings, summary, progress)
+        _embed_into_file(names, files, settings, summary, progress)
     else:
-        size = shard_size or SHARD_BYTES
-        _embed_into_folder(files, target.path, settings, summary, engine, address, workers, size, resume, progress)
+        shard_size = shard_size or SHARD_BYTES
+        _embed_into_folder(files, settings, summary, engine, address, workers, shard_size, resume, progress)
     if not summary.sentences:
         raise summary.no_sentences(names)
     summary.seconds = time.monotonic() - begun
@@ -170,7 +167,7 @@ def embed(
 
 
 def check_processes(engine: str, address: str | None, workers: int | None) -> None:
-    """Raise SettingsError if what runs the processes can't be used. engine, address, workers: see `embed`."""
+    """Raise SettingsError if what runs the processes can't be used (see `embed`)."""
     if workers is not None and (not is_whole(workers) or workers < 1):
         raise SettingsError(f"workers is {shown(workers)}. Expected a whole number, 1 or more.")
     if engine not in ENGINES:
@@ -183,13 +180,9 @@ def check_processes(engine: str, address: str | None, workers: int | None) -> No
 
 
 def _embed_into_file(
-    names: Sequence[Name],
-    files: list[Path],
-    path: Path,
-    settings: ShardSettings,
-    summary: Summary,
-    progress: OnProgress,
+    names: Sequence[Name], files: list[Path], settings: ShardSettings, summary: Summary, progress: OnProgress
 ) -> None:
+    path = summary.output
     if any(path.exists() and file.exists() and path.samefile(file) for file in files):
         raise CorpusError(EMBED_SAME.format(path=path))
     facts = ShardFacts(0, path.name, 0, "")
@@ -204,7 +197,6 @@ def _embed_into_file(
 
 def _embed_into_folder(
     files: list[Path],
-    folder: Path,
     settings: ShardSettings,
     summary: Summary,
     engine: str,
@@ -214,6 +206,7 @@ def _embed_into_folder(
     resume: bool,
     progress: OnProgress,
 ) -> None:
+    folder = summary.output
     if folder.exists() and not folder.is_dir():
         raise CorpusError(PATH_FOLDER.format(path=folder))
     writer = ShardWriter(settings)  # before the folder is made, so that wrong settings leave nothing
@@ -235,12 +228,10 @@ def _embed_into_folder(
             refuse_foreign(folder)  # before the lock is written there
         held.enter_context(folder_lock(folder, CorpusError))
         manifest = Manifest(folder, decisive, resume)
-        n_shards = 0
 
         def missing() -> Iterator[Shard]:
-            nonlocal n_shards
             for shard in cut(read_items(files), shard_size):
-                n_shards += 1
+                summary.shards += 1
                 if manifest.is_done(shard.number, shard.digest()):
                     summary.resumed += 1
                     progress(0, shard.bytes)
@@ -256,7 +247,7 @@ def _embed_into_folder(
             else:
                 del writer
                 run_workers(missing(), settings, workers, folder / SHARDS, manifest.add, progress)
-            manifest.finish(n_shards)
+            manifest.finish(summary.shards)
         except BaseException:
             for clean_up in (partial(remove_leftovers, folder, CorpusError), manifest.write_skipped):
                 with suppress(CorpusError):  # the first error tells more than a second one
@@ -266,4 +257,3 @@ def _embed_into_folder(
         manifest.write_skipped()
         for number in sorted(manifest.facts):
             summary.add(manifest.facts[number])
-        summary.shards = n_shards

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import CorpusError
 from ..formats.atomic import is_leftover, replacing, writing
-from ..formats.strict_json import parse_json
 from ..formats.text import BadLine
 from .reading import EXPECTED
 
 MANIFEST, SKIPPED, SHARDS, LOCK = "manifest.jsonl", "skipped.jsonl", "shards", ".lock"
 VERSION = 1
-_SETTINGS = {"version", "biLM"}  # among those of every version
+_ANEW = "begin anew with --no-resume (resume=False), which deletes the shards there"
 
 
 @dataclass
@@ -43,21 +42,6 @@ class ShardFacts:
     blank: int = 0
     skipped: list[tuple[str, int, str]] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, row: Any) -> ShardFacts:
-        """Return the facts in a line of a manifest. Raises ValueError or TypeError if it has something else."""
-        facts = cls(**row)
-        for name in (each.name for each in fields(cls)):
-            got, expected = getattr(facts, name), _TYPES.get(name, int)
-            if type(got) is not expected:
-                raise ValueError(f"{name} is {got!r}")
-        if any([type(value) for value in skipped] != [str, int, str] for skipped in facts.skipped):
-            raise ValueError(f"skipped is {facts.skipped!r}")
-        return facts
-
-
-_TYPES: dict[str, type] = {"file": str, "digest": str, "skipped": list}  # of a ShardFacts; the others are numbers
-
 
 class Manifest:
     """The file manifest.jsonl of an output folder: a line with the settings, then a line for each finished shard.
@@ -65,13 +49,11 @@ class Manifest:
     While a command runs, lines are added as shards are finished. At the end the file is written again, in the order of
     the shards. Only one process may use it.
 
-    folder: the output folder. It must exist.
     settings: all that decides what is in the shards.
     resume: whether shards of an earlier command are kept; false: they are deleted.
 
     The attribute `facts` has the finished shards by their numbers.
-    Raises CorpusError if the folder has other files, if the earlier command had other settings, and if a file can't be
-    written.
+    Raises CorpusError if the earlier command had other settings, and if a file can't be written.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any], resume: bool) -> None:
@@ -80,9 +62,9 @@ class Manifest:
         self._settings = {"version": VERSION, **settings}
         self._path = folder / MANIFEST
         with writing(folder, CorpusError):
-            refuse_foreign(folder)
             if not resume:
-                self._delete()
+                for path in [*(folder / SHARDS).glob("part-*"), folder / SKIPPED, self._path]:
+                    path.unlink(missing_ok=True)
             (folder / SHARDS).mkdir(exist_ok=True)
             if self._path.exists():
                 self._read()
@@ -101,8 +83,7 @@ class Manifest:
     def _changed(self, number: int) -> CorpusError:
         return CorpusError(
             f"{self.folder}: the shard {number} was made of other text than the input has now. Expected the same files "
-            "in the same order: give another folder, or begin anew with --no-resume (resume=False), which deletes the "
-            "shards there."
+            f"in the same order: give another folder, or {_ANEW}."
         )
 
     def add(self, facts: ShardFacts) -> None:
@@ -114,8 +95,8 @@ class Manifest:
     def write_skipped(self) -> None:
         """Write skipped.jsonl: an object for each item that was left out. Raises CorpusError if it can't be written."""
         names = ("file", "line", "reason")
-        rows = (dict(zip(names, row)) for number in sorted(self.facts) for row in self.facts[number].skipped)
-        self._write(self.folder / SKIPPED, rows)
+        skipped = (row for number in sorted(self.facts) for row in self.facts[number].skipped)
+        self._write(self.folder / SKIPPED, (dict(zip(names, row)) for row in skipped))
 
     def finish(self, n_shards: int) -> None:
         """Write the manifest in the order of the shards, of which the corpus has that many.
@@ -126,29 +107,19 @@ class Manifest:
             raise self._changed(n_shards)
         self._write_all()
 
-    def _delete(self) -> None:
-        for path in (self.folder / SHARDS).glob("part-*"):
-            path.unlink()
-        for name in (SKIPPED, MANIFEST):
-            (self.folder / name).unlink(missing_ok=True)
-
     def _read(self) -> None:
         lines = _complete_lines(self._path)
         try:
-            settings = _settings_of(lines[0]) if lines else self._settings
-            all_facts = [ShardFacts.of(parse_json(line)) for line in lines[1:]]
+            settings = json.loads(lines[0]) if lines else self._settings
+            all_facts = [ShardFacts(**json.loads(line)) for line in lines[1:]]
         except (ValueError, TypeError) as error:
-            raise CorpusError(
-                f"{self._path}: damaged ({error}). Begin anew with --no-resume (resume=False), which deletes the "
-                "shards there."
-            ) from error
+            raise CorpusError(f"{self._path}: damaged ({error}). {_ANEW.capitalize()}.") from error
         for name, expected in self._settings.items():
             got = settings.get(name)
             if got != expected:
                 raise CorpusError(
                     f"{self.folder}: its shards were made with {name} {got!r}, and now it is {expected!r}. "
-                    "Expected the same: give another folder, or begin anew with --no-resume (resume=False), "
-                    "which deletes the shards there."
+                    f"Expected the same: give another folder, or {_ANEW}."
                 )
         for facts in all_facts:
             path = self.folder / SHARDS / facts.file
@@ -158,7 +129,7 @@ class Manifest:
     def _write_all(self) -> None:
         self._write(self._path, [self._settings, *(asdict(self.facts[number]) for number in sorted(self.facts))])
 
-    def _write(self, path: Path, rows: Any) -> None:
+    def _write(self, path: Path, rows: Iterable[dict[str, Any]]) -> None:
         with replacing(path, CorpusError) as temporary, writing(path, CorpusError), temporary.open("wb") as file:
             file.writelines(_line(row) for row in rows)
             file.flush()
@@ -177,40 +148,34 @@ class Manifest:
             raise
 
 
-def _settings_of(line: bytes) -> dict[str, Any]:
-    """Return the first line of a manifest; an empty dict if it is that of no manifest."""
-    try:
-        settings = parse_json(line)
-    except ValueError:
-        return {}
-    return settings if isinstance(settings, dict) else {}
-
-
 def _line(row: dict[str, Any]) -> bytes:
     return json.dumps(row).encode() + b"\n"
-
-
-def refuse_foreign(folder: Path) -> None:
-    """Raise CorpusError if a folder has files that something else has written."""
-    path = folder / MANIFEST
-    names = {path.name for path in folder.iterdir() if path.name != LOCK and not is_leftover(path.name)}
-    foreign = [] if path.exists() else sorted(names - {SHARDS})
-    lines = _complete_lines(path)
-    if not lines and SHARDS in names and any((folder / SHARDS).iterdir()):
-        foreign.append(SHARDS)
-    if lines and _SETTINGS - set(_settings_of(lines[0])):
-        foreign.append(MANIFEST)
-    if foreign:
-        raise CorpusError(
-            f"{folder}: has {foreign[0]}, which no earlier command of this kind has written. Expected a new or "
-            "empty folder, or one to go on with: give another one."
-        )
 
 
 def _complete_lines(path: Path) -> list[bytes]:
     """Return the lines of a manifest, without one that a killed command has not written to its end."""
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     return [line for line in lines if line.endswith(b"\n")]
+
+
+def refuse_foreign(folder: Path) -> None:
+    """Raise CorpusError if a folder has files that something else has written."""
+    lines = _complete_lines(folder / MANIFEST)
+    try:
+        settings = json.loads(lines[0]) if lines else None
+    except ValueError:
+        settings = {}
+    names = {path.name for path in folder.iterdir() if path.name != LOCK and not is_leftover(path.name)}
+    foreign = sorted(names - {SHARDS, MANIFEST}) if MANIFEST not in names else []
+    if settings is None:  # no manifest, or an empty one
+        foreign += [name for name in names & {SHARDS} if any((folder / name).iterdir())]
+    elif not isinstance(settings, dict) or not {"version", "biLM"} <= set(settings):
+        foreign.append(MANIFEST)
+    if foreign:
+        raise CorpusError(
+            f"{folder}: has {foreign[0]}, which no earlier command of this kind has written. Expected a new or "
+            "empty folder, or one to go on with: give another one."
+        )
 
 
 @dataclass

@@ -11,7 +11,7 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, NoReturn
 
@@ -19,13 +19,14 @@ from spacy.lang.lex_attrs import is_punct
 from spacy.pipeline import Sentencizer
 
 from ..errors import SOURCE_DAMAGED, CorpusError, SettingsError, StandardInputWarning, shown
-from ..formats.docbin import docs_in, sentences_of
 from ..formats.text import (
     PACKED,
+    Offsets,
     Tokenize,
     Unusable,
     checked_words,
     decode_line,
+    docs_in,
     encodable,
     find_files,
     json_record,
@@ -33,13 +34,13 @@ from ..formats.text import (
     lines_of,
     record_text,
     record_tokens,
+    sentences_of,
     unpacked,
     unpacked_size,
     words_at_blanks,
 )
 
 Kind = Literal["text", "json", "conllu", "doc"]
-Offsets = list[tuple[int, int]]
 
 
 class Item(NamedTuple):
@@ -47,8 +48,7 @@ class Item(NamedTuple):
 
     source: path of the file, or "standard input".
     line: number of its first line, from 1; in a .spacy file that of the doc.
-    data: the bytes of a line, or of all lines of a sentence in CoNLL-U; the JSON of a doc in a .spacy file. None: a
-        line that was too long.
+    data: a line, all lines of a sentence in CoNLL-U, or the JSON of a doc in a .spacy file. None: a line was too long.
     """
 
     source: str
@@ -59,11 +59,7 @@ class Item(NamedTuple):
 
 @dataclass
 class Sentence:
-    """What the biLM reads at once.
-
-    offsets: of each word the place of its first character, and that after its last one, in the text of its document;
-        None if there is no text.
-    """
+    """What the biLM reads at once. offsets: the places of its words in its document's text; None without a text."""
 
     tokens: list[str]
     offsets: Offsets | None = None
@@ -71,12 +67,11 @@ class Sentence:
 
 @dataclass
 class Document:
-    """The sentences of an item.
+    """The sentences of an item, of which none is empty.
 
-    sentences: at least one. None is empty.
-    text: its text; None if the file had words only.
-    id: what the file calls it; None if it has no name.
-    meta: all other fields of its JSON object, as JSON; None if there are none.
+    text: None if the file had words only.
+    id: what the file calls it.
+    meta: all other fields of its JSON object, as JSON.
     """
 
     source: str
@@ -121,11 +116,9 @@ _ID = re.compile(r"(\d{1,9})(?:([-.])(\d{1,9}))?")
 
 
 def conllu_sentence(block: str) -> tuple[list[Sentence], str | None, str | None]:
-    """Return the sentence of a block of lines, its text, and its sent_id; None for what the file does not have.
+    """Return the sentence of a block of CoNLL-U, its text, and its sent_id; None for what the file does not have.
 
     The words are the syntactic words: "du" in French is "de" and "le". Both have the place of "du" in the text.
-
-    Raises Unusable if a line is not CoNLL-U.
     """
     comments: dict[str, str] = {}
     words: list[str] = []
@@ -198,8 +191,7 @@ class Parser:
         elif item.kind == "json":
             self._read_record(document, json_record(text))
         else:
-            document.text = text.rstrip("\r\n")
-            document.sentences = self._sentences(*self._split(document.text))
+            self._read_text(document, text.rstrip("\r\n"))
         document.sentences = [sentence for sentence in document.sentences if sentence.tokens]
         return document if document.sentences else None
 
@@ -213,40 +205,38 @@ class Parser:
             if document is not None:
                 yield document
 
+    def _read_text(self, document: Document, text: str) -> None:
+        document.text = text
+        document.sentences = self._sentences(*self._split(text))
+
     def _read_record(self, document: Document, record: dict[str, Any]) -> None:
         if "tokens" in record:
             document.sentences = self._sentences(record_tokens(record), None)
         else:
-            document.text = record_text(record)
-            document.sentences = self._sentences(*self._split(document.text))
+            self._read_text(document, record_text(record))
         if record.get("id") is not None:
             name = record["id"]
             document.id = encodable(name) if isinstance(name, str) else _json(name)
-        read = ("id", "tokens") if "tokens" in record else ("id", "text")
+        read = ("id", "tokens" if "tokens" in record else "text")
         other = {name: value for name, value in record.items() if name not in read}
         document.meta = _json(other) if other else None
 
     def _read_doc(self, document: Document, record: dict[str, Any]) -> None:
         words, spaces, ends = record["words"], record["spaces"], record["ends"]
-        offsets, place = [], 0
-        for word, space in zip(words, spaces or [False] * len(words)):
-            offsets.append((place, place + len(word)))
-            place += len(word) + space
+        offsets: Offsets | None = None
         if spaces is not None:
             document.text = "".join(word + " " * space for word, space in zip(words, spaces))
-        shown = [i for i, word in enumerate(words) if word and not word.isspace()]
-        checked_words([words[i] for i in shown])
-        if ends is None and self._docs:
-            kept = None if spaces is None else [offsets[i] for i in shown]
-            document.sentences = self._sentences([words[i] for i in shown], kept)
-            return
-        start = 0
-        for end in [len(words)] if ends is None else ends:
-            stop = bisect_left(shown, end, start)
-            inside = shown[start:stop]
-            kept = None if spaces is None else [offsets[i] for i in inside]
-            document.sentences.append(Sentence([words[i] for i in inside], kept))
-            start = stop
+            starts = [0, *accumulate(len(word) + space for word, space in zip(words, spaces))]
+            offsets = [(start, start + len(word)) for start, word in zip(starts, words)]
+        kept = [i for i, word in enumerate(words) if word and not word.isspace()]
+        checked_words([words[i] for i in kept])
+        at = 0
+        for end in ends or [len(words)]:
+            stop = bisect_left(kept, end, at)
+            places = None if offsets is None else [offsets[i] for i in kept[at:stop]]
+            inside = [words[i] for i in kept[at:stop]]
+            document.sentences += self._sentences(inside, places) if ends is None else [Sentence(inside, places)]
+            at = stop
 
     def _sentences(self, words: list[str], offsets: Offsets | None) -> list[Sentence]:
         if not self._docs or not words:
@@ -259,13 +249,11 @@ class Parser:
 
 
 def _json(value: Any) -> str:
-    """Return what Python has read as JSON, as JSON. Raises Unusable if it has no such number, or is nested too deep."""
+    """Return what Python has read as JSON, as JSON, which has neither NaN nor infinity."""
     try:
         return json.dumps(value, allow_nan=False)
     except ValueError as error:
         raise Unusable("not JSON (a number is NaN, infinite or too large)") from error
-    except RecursionError as error:
-        raise Unusable("nested too deep") from error
 
 
 def check_tokenizer(lang: str | None, tokenized: bool | None) -> None:
@@ -278,7 +266,7 @@ def check_tokenizer(lang: str | None, tokenized: bool | None) -> None:
 
 
 def refuse(item: Item, reason: str) -> NoReturn:
-    """Raise CorpusError for an item that can't be used. reason: why."""
+    """Raise CorpusError for an item that can't be used."""
     raise CorpusError(
         f"{item.source}, line {item.line}: {reason}. Correct or remove the line; or give a folder as the output, "
         "for which bad lines are left out and listed."
@@ -311,10 +299,7 @@ _LONGEST_SENTENCE = 1 << 24  # bytes of CoNLL-U without an empty line
 
 
 def sources_of(inputs: Sequence[str | Path], output: str | Path | None = None) -> list[Path]:
-    """Return the files of some inputs, in order.
-
-    inputs: files, folders and patterns (see `find_files`), or "-", which is standard input.
-    output: a folder whose files are left out of folders and patterns.
+    """Return the files of some inputs, in order: files, folders and patterns (see `find_files`), or "-".
 
     Raises CorpusError if an input has no file, or if standard input comes twice.
     """
@@ -339,9 +324,8 @@ def total_bytes(files: Iterable[Path]) -> int | None:
             packed.append(path)
         else:
             total += path.stat().st_size
-    sample = packed[:_SAMPLED]
     try:
-        unpacked_bytes = sum(map(unpacked_size, sample))
+        unpacked_bytes = sum(map(unpacked_size, packed[:_SAMPLED]))
     except CorpusError:
         return None
     sizes = [path.stat().st_size for path in packed]
@@ -351,10 +335,7 @@ def total_bytes(files: Iterable[Path]) -> int | None:
 def read_items(files: Iterable[Path]) -> Iterator[Item]:
     """Yield the items of files, which are read while the items are consumed.
 
-    files: each is text, .jsonl, .conllu or .spacy, perhaps packed as .gz, .xz or .zst; "-" is standard input, text.
-
-    Warns if standard input looks like JSON lines.
-    Raises CorpusError if a file is damaged or can't be read.
+    Warns if standard input looks like JSON lines. Raises CorpusError if a file is damaged or can't be read.
     """
     for path in files:
         if str(path) == STANDARD_INPUT_NAME:
@@ -372,19 +353,15 @@ def read_items(files: Iterable[Path]) -> Iterator[Item]:
 
 
 def standard_input() -> IO[bytes]:
-    """Return standard input.
-
-    Raises CorpusError if it is closed, as it may be for a program in the background, or if it is no stream of bytes.
-    """
-    if sys.stdin is None:
-        raise CorpusError(SOURCE_DAMAGED.format(path="standard input", reason="it is closed"))
+    """Return standard input. Raises CorpusError if it is closed, as in the background, or no stream of bytes."""
     if not hasattr(sys.stdin, "buffer"):  # a program may have put a StringIO there
-        raise CorpusError(SOURCE_DAMAGED.format(path="standard input", reason="it has text, not bytes"))
+        reason = "it is closed" if sys.stdin is None else "it has text, not bytes"
+        raise CorpusError(SOURCE_DAMAGED.format(path="standard input", reason=reason))
     return sys.stdin.buffer
 
 
 def warn_of_json(text: str) -> None:
-    """Warn if standard input looks like JSON lines. text: its beginning."""
+    """Warn if the beginning of standard input looks like JSON lines."""
     if text.startswith('{"'):
         warnings.warn(
             'the first line of standard input begins with {", as JSON lines do, but standard input is read as '
@@ -415,7 +392,7 @@ def _lines(file: IO[bytes], source: str, kind: Kind) -> Iterator[Item]:
 def _sentences(file: IO[bytes], source: str) -> Iterator[Item]:
     """Yield the sentences of CoNLL-U, which empty lines separate."""
     block, start, too_long = io.BytesIO(), 1, False
-    for number, line in enumerate(lines_of(file), 1):
+    for number, line in enumerate(chain(lines_of(file), [b"\n"]), 1):
         if line is not None and not line.strip():
             if block.tell() or too_long:
                 yield Item(source, start, "conllu", None if too_long else block.getvalue())
@@ -424,8 +401,6 @@ def _sentences(file: IO[bytes], source: str) -> Iterator[Item]:
             too_long = True
         else:
             block.write(line)
-    if block.tell() or too_long:
-        yield Item(source, start, "conllu", None if too_long else block.getvalue())
 
 
 def _docs(path: Path) -> Iterator[Item]:

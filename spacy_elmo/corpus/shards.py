@@ -8,102 +8,68 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy.typing as npt
 
-from ..errors import VectorsError
-from ..formats.atomic import writing
 from ..formats.text import Unusable
 from .bilm import BiLMChoice, EmbeddingBiLM
 from .manifest import ShardFacts
 from .reading import Document, Item, Parser, Shard, size_of
-from .writing import WRITERS, Selection, Shape, VectorFile, required, vector_file
-
-_READ_BYTES = 1 << 16  # of items that are read at once while a window is waited for
-_MOST_BYTES = 1 << 22  # of items that are read ahead; more than a window of 32,768 tokens needs
-
-
-class Window(NamedTuple):
-    """What is embedded together: documents, and the bytes of the items that were read for them."""
-
-    documents: list[Document]
-    bytes: int
-
-
-class Windows:
-    """Makes windows of items.
-
-    The items are read in the thread that iterates: a thread that waits for standard input can't be stopped. An executor
-    makes documents of them. What the next window probably needs is read before a window is yielded, so that the
-    executor makes its documents while the caller embeds.
-
-    items: in their order.
-    parse: makes the document of an item; None: the item has none. It may raise.
-    tokens: that a window has before it ends, after a whole document.
-    beside: an executor with one thread.
-    """
-
-    def __init__(
-        self, items: Iterable[Item], parse: Callable[[Item], Document | None], tokens: int, beside: Executor
-    ) -> None:
-        self._items, self._parse, self._tokens, self._beside = iter(items), parse, tokens, beside
-        self._waiting: deque[Item] = deque()  # that were read, and have no documents yet
-        self._ended = False
-        self._begin()
-
-    def __iter__(self) -> Iterator[Window]:
-        """Yield the windows. The last one, which may be empty, has the bytes of all items after the last document."""
-        complete = self._read(_READ_BYTES)
-        while True:
-            while not complete.result() and not self._ended:
-                complete = self._read(_READ_BYTES)
-            window = Window(self._documents, self._size)
-            if not complete.result():
-                yield window
-                return
-            self._begin()
-            complete = self._read(min(_MOST_BYTES, window.bytes + window.bytes // 8))
-            yield window
-
-    def _begin(self) -> None:
-        self._documents: list[Document] = []
-        self._n_tokens = self._size = 0
-
-    def _read(self, n_bytes: int) -> Future[bool]:
-        size = sum(map(size_of, self._waiting))
-        while size < n_bytes and len(self._waiting) < self._tokens:
-            try:
-                item = next(self._items, None)
-            except Exception:
-                self._beside.submit(self._make_documents).result()  # the error of an earlier item comes first
-                raise
-            if item is None:
-                self._ended = True
-                break
-            self._waiting.append(item)
-            size += size_of(item)
-        return self._beside.submit(self._make_documents)
-
-    def _make_documents(self) -> bool:
-        while self._waiting and self._n_tokens < self._tokens:
-            item = self._waiting.popleft()
-            self._size += size_of(item)
-            document = self._parse(item)
-            if document is not None:
-                self._documents.append(document)
-                self._n_tokens += document.tokens
-        return self._n_tokens >= self._tokens
-
+from .writing import NEEDS, Selection, required, vector_file
 
 Format = Literal["parquet", "hdf5", "spacy", "safetensors", "npy"]
 OnProgress = Callable[[int, int], None]  # tokens and bytes of text since the call before
-WINDOW_TOKENS = 32_768  # that are sorted by length together, as soon as they are read; of whole documents
-Embedded = list[tuple[Document, list[npt.NDArray[Any]]]]
+WINDOW_TOKENS = 32_768  # that are sorted by length together, as soon as they are read
+_READ_BYTES = 1 << 14  # of items that are parsed together
+_MOST_BYTES = 1 << 22  # of items that are read ahead; more than a window needs
 
 
-def no_progress(tokens: int, size: int) -> None:
-    """Show nothing."""
+def windows(
+    items: Iterable[Item], parse: Callable[[Item], Document | None], beside: Executor
+) -> Iterator[tuple[list[Document], int]]:
+    """Yield what is embedded together: documents, and the bytes of their items. The last window may be empty.
+
+    Items are read in the thread that iterates, because a thread that waits for standard input can't be stopped. Before
+    a window is yielded, as many bytes as it has are read ahead. The executor makes documents of them, one after the
+    other, while the caller embeds.
+    """
+    parsed: deque[tuple[int, Future[list[Document]]]] = deque()
+
+    def read() -> Iterator[list[Item]]:
+        held, n = [], 0
+        for item in items:
+            held.append(item)
+            n += size_of(item)
+            if n >= _READ_BYTES:
+                yield held
+                held, n = [], 0
+        yield held
+
+    def parse_all(part: list[Item]) -> list[Document]:
+        return [document for document in map(parse, part) if document is not None]
+
+    def read_ahead(n_bytes: int) -> None:
+        while sum(size for size, _ in parsed) < n_bytes and (part := next(parts, None)) is not None:
+            parsed.append((sum(map(size_of, part)), beside.submit(parse_all, part)))
+
+    parts = read()
+    documents: list[Document] = []
+    n_tokens = n_bytes = 0
+    read_ahead(1)
+    while parsed:
+        size, future = parsed.popleft()
+        found = future.result()
+        documents += found
+        n_tokens += sum(document.tokens for document in found)
+        n_bytes += size
+        if n_tokens >= WINDOW_TOKENS:
+            read_ahead(min(n_bytes, _MOST_BYTES))
+            yield documents, n_bytes
+            documents, n_tokens, n_bytes = [], 0, 0
+        if not parsed:
+            read_ahead(1)
+    yield documents, n_bytes
 
 
 @dataclass(frozen=True)
@@ -130,13 +96,13 @@ class ShardWriter:
 
     def __init__(self, settings: ShardSettings, bilm: EmbeddingBiLM | None = None) -> None:
         self.settings = settings
-        if needs := WRITERS[settings.format].needs:
-            required(*needs)
+        if settings.format in NEEDS:
+            required(NEEDS[settings.format])
         self.bilm = settings.bilm.load() if bilm is None else bilm
         settings.selection.check(self.bilm.options.layers)
         self._parser = Parser(None if settings.tokenized else settings.bilm.tokenizer(settings.lang), settings.docs)
 
-    def write_shard(self, shard: Shard, folder: Path, progress: OnProgress = no_progress) -> ShardFacts:
+    def write_shard(self, shard: Shard, folder: Path, progress: OnProgress) -> ShardFacts:
         """Write the file of a shard without its bad items. It has the same bytes whatever was embedded before.
 
         Raises VectorsError if it can't be written.
@@ -157,7 +123,7 @@ class ShardWriter:
         path: Path,
         facts: ShardFacts,
         skip: Callable[[Item, str], None],
-        progress: OnProgress = no_progress,
+        progress: OnProgress,
         complete: Callable[[], None] = lambda: None,
     ) -> None:
         """Write the vectors of items to a file, which appears when it is complete.
@@ -169,16 +135,19 @@ class ShardWriter:
         Raises VectorsError if it can't be written.
         """
         self.bilm.forget_words()
-        shape = Shape(self.settings.selection, self.bilm.options.layers, self.bilm.options.width)
-        with vector_file(self.settings.format, path, shape) as file, ThreadPoolExecutor(1) as beside:
-            written = beside.submit(_write, file, [])
-            parse = partial(self._parse, facts=facts, skip=skip)
-            for window in Windows(items, parse, WINDOW_TOKENS, beside):
-                embedded = self._embed(window.documents)
+        selection, sizes = self.settings.selection, self.bilm.options
+        parse = partial(self._parse, facts=facts, skip=skip)
+        file = vector_file(self.settings.format, path, selection, sizes.layers, sizes.width)
+        with file as write, ThreadPoolExecutor(1) as beside:
+            written: Future[None] | None = None
+            for documents, size in windows(items, parse, beside):
+                vectors = self._embed(documents)
+                if written:
+                    written.result()
+                written = beside.submit(write, documents, vectors)
+                progress(sum(document.tokens for document in documents), size)
+            if written:
                 written.result()
-                written = beside.submit(_write, file, embedded)
-                progress(sum(document.tokens for document in window.documents), window.bytes)
-            written.result()
             complete()
 
     def _parse(self, item: Item, facts: ShardFacts, skip: Callable[[Item, str], None]) -> Document | None:
@@ -196,16 +165,10 @@ class ShardWriter:
         facts.cut_words += sum(self.bilm.cut_words(sentence.tokens) for sentence in document.sentences)
         return document
 
-    def _embed(self, documents: list[Document]) -> Embedded:
+    def _embed(self, documents: list[Document]) -> list[npt.NDArray[Any]]:
+        """Return what is written of each sentence of some documents."""
         sentences = [sentence.tokens for document in documents for sentence in document.sentences]
         vectors: list[npt.NDArray[Any]] = [None] * len(sentences)  # type: ignore[list-item]
         for i, layers in self.bilm.embed(sentences):
             vectors[i] = self.settings.selection(layers)
-        in_order = iter(vectors)
-        return [(document, [next(in_order) for _ in document.sentences]) for document in documents]
-
-
-def _write(file: VectorFile, embedded: Embedded) -> None:
-    with writing(file.path, VectorsError):
-        for document, vectors in embedded:
-            file.add(document, vectors)
+        return vectors

@@ -1,8 +1,9 @@
-"""Makes the shards of a corpus on the machines of a Ray cluster.
+"""Makes the shards of a corpus: in this process, in several processes, or on the machines of a Ray cluster.
 
-A shard is a Ray task: Ray chooses the machine, and starts the task again if its process or its machine dies. Ray Data
-can't be used here. It divides its input into blocks by a rule of its own, and wants to know all of it beforehand. These
-shards are cut from one stream, which may be packed or standard input, and each is compared with the manifest first.
+On a cluster, a shard is a Ray task: Ray chooses the machine, and starts the task again if its process or its machine
+dies. Ray Data can't be used here. It divides its input into blocks by a rule of its own, and wants to know all of it
+beforehand. These shards are cut from one stream, which may be packed or standard input, and each is compared with the
+manifest first.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Collection, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -38,56 +39,79 @@ from .manifest import ShardFacts
 from .reading import Shard
 from .shards import OnProgress, ShardSettings, ShardWriter
 
-_writer: ShardWriter | Exception  # of a worker process; the error with which it has started
+Done = Callable[[ShardFacts], None]  # is called with each finished shard
 
 
-def run_here(
-    shards: Iterator[Shard], writer: ShardWriter, folder: Path, done: Callable[[ShardFacts], None], progress: OnProgress
-) -> None:
-    """Make shards in this process, one after the other. done: is called with each finished shard."""
+def run_here(shards: Iterable[Shard], writer: ShardWriter, folder: Path, done: Done, progress: OnProgress) -> None:
+    """Make shards in this process, one after the other."""
     for shard in shards:
         done(writer.write_shard(shard, folder, progress))
 
 
-def run_workers(
-    shards: Iterator[Shard],
-    settings: ShardSettings,
-    workers: int,
-    folder: Path,
-    done: Callable[[ShardFacts], None],
+def _run(
+    shards: Iterable[Shard],
+    submit: Callable[[Shard], Any],
+    most: Callable[[], int],
+    finished: Callable[[Collection[Any]], Collection[Any]],
+    result: Callable[[Any], ShardFacts],
+    pending: dict[Any, int],
+    done: Done,
     progress: OnProgress,
 ) -> None:
-    """Make shards in several processes, which share the threads that torch has here.
+    """Make shards as tasks.
 
     If reading or making a shard fails, those that are being made are finished first, unless another one fails too. Then
-    the first error is raised. If a signal stops this process, the workers end at once.
+    the first error is raised.
 
-    Raises ProcessError if a worker can't start or dies.
+    most: returns how many tasks may be there when the next shard is read.
+    finished: waits for tasks, and returns at least one that is finished.
+    pending: gets the tasks, and the bytes of their shards.
     """
-    threads = max(1, torch.get_num_threads() // workers)
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start, (settings, threads))
-    pending: dict[Future[ShardFacts], int] = {}
 
-    def collect(most: int) -> None:
-        while len(pending) > most:
-            finished = wait(pending, return_when=FIRST_COMPLETED).done
-            for future in [future for future in pending if future in finished]:  # in the order of the shards
-                size = pending.pop(future)
-                facts = future.result()
+    def collect(left: int) -> None:
+        while len(pending) > left:
+            found = finished(list(pending))
+            for task in [task for task in pending if task in found]:  # in the order of the shards
+                size = pending.pop(task)
+                facts = result(task)
                 done(facts)
                 progress(facts.tokens, size)
 
     try:
-        try:
-            for shard in shards:
-                pending[pool.submit(_make, shard, folder)] = shard.bytes
-                collect(2 * workers - 1)  # a shard for each worker waits
-        except Exception:
-            with suppress(Exception):  # the first error tells more than a second one
-                collect(0)
-            raise
-        collect(0)
+        for shard in shards:
+            pending[submit(shard)] = shard.bytes
+            collect(most())
+    except Exception:
+        with suppress(Exception):  # the first error tells more than a second one
+            collect(0)
+        raise
+    collect(0)
+
+
+_writer: ShardWriter | Exception  # of a worker process; the error with which it has started
+
+
+def run_workers(
+    shards: Iterable[Shard], settings: ShardSettings, workers: int, folder: Path, done: Done, progress: OnProgress
+) -> None:
+    """Make shards in several processes, which share the threads that torch has here, as `_run` describes it.
+
+    If a signal stops this process, the workers end at once. Raises ProcessError if a worker can't start or dies.
+    """
+    threads = max(1, torch.get_num_threads() // workers)
+    before = set(multiprocessing.active_children())
+    pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start, (settings, threads))
+    try:
+        _run(
+            shards,
+            submit=lambda shard: pool.submit(_make, shard, folder),
+            most=lambda: 2 * workers - 1,  # a shard for each worker waits
+            finished=lambda tasks: wait(tasks, return_when=FIRST_COMPLETED).done,
+            result=lambda task: task.result(),
+            pending={},
+            done=done,
+            progress=progress,
+        )
     except BrokenProcessPool as error:
         raise ProcessError(
             "a worker process ended in the middle; perhaps the system had no memory left. The finished shards "
@@ -131,7 +155,7 @@ def _make(shard: Shard, folder: Path) -> ShardFacts:
             "that code (--code) names, correct that file: each worker imports it. Otherwise leave out workers "
             "(--workers): then no process starts."
         ) from _writer
-    return _writer.write_shard(shard, folder)
+    return _writer.write_shard(shard, folder, lambda tokens, size: None)
 
 
 RETRIES = 10  # times that a shard is begun again after its process or machine died
@@ -140,6 +164,16 @@ _PATIENCE = 60.0  # seconds without a finished shard after which a cluster with 
 _PAUSE = 600.0  # seconds between two such reports, at most
 
 _cluster_writer: tuple[str, ShardWriter] | None = None  # of a Ray process, and the command that it was made for
+
+
+def _ray() -> Any:
+    try:
+        return import_module("ray")
+    except ImportError as error:
+        raise SettingsError(
+            f"the engine ray needs Ray, which can't be imported ({error}). Get it with pip install "
+            '"spacy-elmo[ray]", or leave out the engine: one machine needs no Ray.'
+        ) from error
 
 
 @contextmanager
@@ -155,10 +189,12 @@ def connected(address: str | None) -> Iterator[None]:
     address = address or os.environ.get("RAY_ADDRESS")
     main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGTERM)
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a Ray that is started here sends no statistics
     try:
-        _check_reachable(address)
-        with _without_statistics():
-            ray.init(address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+        host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+        if host and port.isdecimal():  # Ray itself would wait for minutes if nothing answers
+            socket.create_connection((host.strip("[]"), int(port)), _SECONDS).close()
+        ray.init(address, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # a node that starts too slowly raises just that
         raise SettingsError(
             f"no Ray cluster could be reached or started; its address is {address or 'left out'} ({error}). "
@@ -175,19 +211,18 @@ def connected(address: str | None) -> Iterator[None]:
 
 
 def run_cluster(
-    shards: Iterator[Shard],
+    shards: Iterable[Shard],
     settings: ShardSettings,
     workers: int | None,
     folder: Path,
-    done: Callable[[ShardFacts], None],
+    done: Done,
     progress: OnProgress,
 ) -> None:
-    """Make shards on all machines of the cluster that this process is connected to (see `connected`).
+    """Make shards on all machines of the cluster that this process is connected to, as `_run` describes it.
 
-    The biLM comes from this machine. A task has one core, and one GPU if the biLM's device is one. If reading or making
-    a shard fails, those that are being made are finished first, unless another one fails too. Then the first error is
-    raised. If a signal stops this process, those that wait are left out, and the others end after their window. A
-    warning says what is waited for if no shard is finished for a while.
+    The biLM comes from this machine. A task has one core, and one GPU if the biLM's device is one. If a signal stops
+    this process, the tasks that wait are left out, and the others end after their window. A warning says what is waited
+    for if no shard is finished for a while.
 
     workers: tasks at once; None: as many as the cluster can run, and as many more that wait.
     folder: of the files, which all machines must share.
@@ -200,68 +235,31 @@ def run_cluster(
     mark = folder / f".{uuid.uuid4().hex}.tmp"  # of a name that remove_leftovers knows
     with writing(folder, CorpusError):
         mark.touch()
-    gpu = torch.device(settings.bilm.device).type != "cpu"
+    kinds = ("CPU",) if torch.device(settings.bilm.device).type == "cpu" else ("CPU", "GPU")
     shared = ray.put((version_of("spacy-elmo"), _for_tasks(settings), *settings.bilm.load_arrays()))
-    make = ray.remote(_make_on_cluster).options(num_cpus=1, num_gpus=int(gpu), max_retries=RETRIES)
+    make = ray.remote(_make_on_cluster).options(num_cpus=1, num_gpus=len(kinds) - 1, max_retries=RETRIES)
     pending: dict[Any, int] = {}
 
     def most() -> int:
         if workers is not None:
             return workers - 1
-        return 2 * max(1, int(ray.cluster_resources().get("GPU" if gpu else "CPU", 0))) - 1  # machines come and go
-
-    def collect(left: int) -> None:
-        while len(pending) > left:
-            for task in _finished(ray, pending, ("CPU", "GPU") if gpu else ("CPU",)):
-                size = pending.pop(task)
-                facts = _result(ray, task)
-                done(facts)
-                progress(facts.tokens, size)
+        return 2 * max(1, int(ray.cluster_resources().get(kinds[-1], 0))) - 1  # machines come and go
 
     try:
-        try:
-            for shard in shards:
-                pending[make.remote([shared], shared.hex(), shard, mark)] = shard.bytes  # a list is not fetched
-                collect(most())
-        except Exception:
-            with suppress(Exception):  # the first error tells more than a second one
-                collect(0)
-            raise
-        collect(0)
+        _run(
+            shards,
+            submit=lambda shard: make.remote([shared], shared.hex(), shard, mark),  # a list is not fetched
+            most=most,
+            finished=lambda tasks: _finished(ray, tasks, kinds),
+            result=lambda task: _result(ray, task),
+            pending=pending,
+            done=done,
+            progress=progress,
+        )
     finally:
         mark.unlink(missing_ok=True)  # the tasks end. ray.cancel may abort this process (seen with Ray 2.60)
         if pending:
             ray.wait(list(pending), num_returns=len(pending), timeout=_SECONDS)
-
-
-def _ray() -> Any:
-    try:
-        return import_module("ray")
-    except ImportError as error:
-        raise SettingsError(
-            f"the engine ray needs Ray, which can't be imported ({error}). Get it with pip install "
-            '"spacy-elmo[ray]", or leave out the engine: one machine needs no Ray.'
-        ) from error
-
-
-def _check_reachable(address: str | None) -> None:
-    """Raise OSError if nothing answers at "host:port", for which Ray itself would wait for minutes."""
-    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
-    if host and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), _SECONDS).close()
-
-
-@contextmanager
-def _without_statistics() -> Iterator[None]:
-    """Have a Ray that is started in the block send no usage statistics, unless the user has set that."""
-    name = "RAY_USAGE_STATS_ENABLED"
-    before = os.environ.get(name)
-    os.environ[name] = before or "0"
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(name, None)
 
 
 def _for_tasks(settings: ShardSettings) -> ShardSettings:
@@ -289,47 +287,40 @@ def _finished(ray: Any, tasks: Collection[Any], kinds: tuple[str, ...]) -> list[
         cluster, free = ray.cluster_resources(), ray.available_resources()
         lacks = any(cluster.get(kind, 0) < 1 for kind in kinds)
         if lacks or seconds >= _PATIENCE:
-            told, has = f"no shard was finished for {round(seconds)} seconds", _amounts(cluster, kinds)
-            needed = _amounts(dict.fromkeys(kinds, 1), kinds)
-            message = (
-                f"{told}: a shard needs {needed}, and the Ray cluster has {has}. The command goes on "
-                "when a machine with more joins (`ray start --address FIRST:6379`); Ctrl-C stops it."
-                if lacks
-                else f"{told}. {len(tasks)} are being made or wait. A shard needs {needed}; the Ray cluster has "
-                f"{has}, of which {_amounts(free, kinds)} are free. If it is at work for others, the "
-                "command goes on after that."
+            needed, has, left = (
+                " and ".join(f"{resources.get(kind, 0):g} {kind}" for kind in kinds)
+                for resources in (dict.fromkeys(kinds, 1), cluster, free)
             )
-            warnings.warn(message, stacklevel=2)
+            then = "If it is at work for others, the command goes on after that."
+            if lacks:
+                then = "The command goes on when a machine with more joins (`ray start --address FIRST:6379`)."
+            warnings.warn(
+                f"no shard was finished for {round(seconds)} seconds. {len(tasks)} are being made or wait: a shard "
+                f"needs {needed}, and the Ray cluster has {has}, of which {left} are free. {then}",
+                stacklevel=2,
+            )
         pause = min(2 * pause, _PAUSE)
     return list(finished)
-
-
-def _amounts(resources: dict[str, float], kinds: tuple[str, ...]) -> str:
-    return " and ".join(f"{resources.get(kind, 0):g} {kind}" for kind in kinds)
 
 
 def _result(ray: Any, task: Any) -> ShardFacts:
     try:
         facts: ShardFacts = ray.get(task)
-    except ray.exceptions.RayTaskError as error:
+    except ray.exceptions.RayError as error:
+        last = (str(error).strip().splitlines() or [type(error).__name__])[-1]
+        if not isinstance(error, ray.exceptions.RayTaskError):
+            raise ProcessError(
+                f"a shard could not be made, because its Ray process or machine ended, {RETRIES + 1} times at most: "
+                f"{last}. The finished shards stay: give the same command again, on machines with more memory or with "
+                "smaller shards."
+            ) from error
         if isinstance(error.cause, ElmoError):
             raise error.cause from None
         raise ProcessError(
-            f"a Ray task failed: {_last_line(error)}. The finished shards stay. If a module is missing, install "
-            "the same packages on all machines of the cluster, and give the same command again."
-        ) from error
-    except ray.exceptions.RayError as error:
-        raise ProcessError(
-            f"a shard could not be made, because its Ray process or machine ended, {RETRIES + 1} times at most: "
-            f"{_last_line(error)}. The finished shards stay: give the same command again, on machines with more "
-            "memory or with smaller shards."
+            f"a Ray task failed: {last}. The finished shards stay. If a module is missing, install the same packages "
+            "on all machines of the cluster, and give the same command again."
         ) from error
     return facts
-
-
-def _last_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[-1] if lines else type(error).__name__
 
 
 def _make_on_cluster(shared: list[Any], command: str, shard: Shard, mark: Path) -> ShardFacts:

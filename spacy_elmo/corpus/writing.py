@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +23,7 @@ from ..formats.strict_json import read_json
 from ..formats.vectors import VectorsWriter
 from ..models.types import is_number
 from ..pipeline.attributes import TOKENS, VECTORS, annotate, key, mix_parameters, tokens_of
-from .reading import Document
+from .reading import Document, Sentence
 
 Array = npt.NDArray[Any]
 NAMES = ("all", "top", "mean")
@@ -52,13 +51,7 @@ class Selection:
 
     @classmethod
     def of(cls, layers: Layers, dtype: str, sentence: bool) -> Selection:
-        """Return the selection that a user asks for.
-
-        layers: "all", "top", "mean", or the weights of a mix: a JSON file, or a dict, with "w", the weights before the
-            softmax, and perhaps "gamma", as `python -m spacy elmo weights --json` prints them.
-
-        Raises SettingsError if they can't be used.
-        """
+        """Return the selection that a user asks for with the arguments of `embed`. Raises SettingsError."""
         if dtype not in DTYPES:
             raise SettingsError(f"dtype is {shown(dtype)}. Expected {' or '.join(DTYPES)}.")
         if str(layers) in NAMES:
@@ -88,13 +81,10 @@ class Selection:
             )
 
     def __call__(self, layers: Array) -> Array:
-        """Return what is written of the layers of a sentence.
-
-        layers: *Shape:* (layers, tokens, width), float32.
+        """Return what is written of the layers of a sentence, *Shape:* (layers, tokens, width), float32.
 
         Returns *Shape:* (tokens, width), or (layers, tokens, width) for all of them, without the axis of the tokens if
-        there is one vector for a sentence.
-        Raises SettingsError if a value is too large for float16.
+        there is one vector for a sentence. Raises SettingsError if a value is too large for float16.
         """
         if self.name == "all":
             chosen = layers
@@ -140,57 +130,46 @@ def _mix_of(content: Any) -> tuple[tuple[float, ...], float]:
     return tuple(float(value) for value in weights), float(gamma)
 
 
-class Shape(NamedTuple):
-    """What a format must know of the vectors: what is written of that many layers of a width."""
+def required(module: str) -> Any:
+    """Import a module of an optional package. Raises VectorsError, which says what to install, if it is missing."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        extra = {"pyarrow": "parquet"}.get(package, package)
+        raise VectorsError(
+            f'{package} is missing, which this format needs. Get it with pip install "spacy-elmo[{extra}]", or '
+            "choose hdf5 or spacy, which need no other package: as format (--format) for a folder, as the end of "
+            "the name for a file."
+        ) from error
 
-    selection: Selection
-    n_layers: int
-    width: int
 
-
-class VectorFile:
-    """A file of vectors of one format. `vector_file` writes one.
-
-    path: the file, as messages name it.
-    temporary: what is written to.
-    """
-
-    needs: tuple[str, str] | None = None  # a module that must be there, and the extra of this package that brings it
-
-    def __init__(self, path: Path, temporary: Path, shape: Shape) -> None:
-        self.path, self.temporary, self.shape = path, temporary, shape
-
-    def add(self, document: Document, vectors: Sequence[Array]) -> None:
-        """Write a document. vectors: what the selection made of the layers of each of its sentences."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Write what is left, and close the file."""
-        raise NotImplementedError
-
-    def abandon(self) -> None:
-        """Close the file, which is incomplete, without an error."""
+Write = Callable[[Document, Sequence[Array]], None]  # a document, and what the selection made of each of its sentences
 
 
 @contextmanager
-def vector_file(format: str, path: Path, shape: Shape) -> Iterator[VectorFile]:
+def vector_file(
+    format: str, path: Path, selection: Selection, n_layers: int, width: int
+) -> Iterator[Callable[[Iterable[Document], Iterable[Array]], None]]:
     """Write a file of vectors, which appears at `path` when the block succeeds. If it raises, an earlier file stays.
 
-    format: a name of WRITERS.
-
+    Yields a function that writes documents and what the selection made of each of their sentences.
     Raises VectorsError if the file can't be written.
     """
-    with replacing(path, VectorsError) as temporary:
+    with replacing(path, VectorsError) as temporary, ExitStack() as stack:
         with writing(path, VectorsError):
-            file = WRITERS[format](path, temporary, shape)
-        try:
-            yield file
+            write = stack.enter_context(FORMATS[format](path, temporary, selection, n_layers, width))
+
+        def write_all(documents: Iterable[Document], vectors: Iterable[Array]) -> None:
+            in_order = iter(vectors)
             with writing(path, VectorsError):
-                file.close()
-                _sync(temporary)
-        except BaseException:
-            file.abandon()
-            raise
+                for document in documents:
+                    write(document, list(islice(in_order, len(document.sentences))))
+
+        yield write_all
+        with writing(path, VectorsError):
+            stack.close()
+            _sync(temporary)
 
 
 def _sync(path: Path) -> None:
@@ -201,255 +180,205 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def required(module: str, extra: str) -> Any:
-    """Import a module of an optional package. Raises VectorsError, which says what to install, if it is missing."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        package = module.partition(".")[0]
-        raise VectorsError(
-            f'{package} is missing, which this format needs. Get it with pip install "spacy-elmo[{extra}]", or '
-            "choose hdf5 or spacy, which need no other package: as format (--format) for a folder, as the end of "
-            "the name for a file."
-        ) from error
-
-
 ROW_GROUP_BYTES = 64 << 20  # of vectors
-_PLACES = ("id", "source", "line", "sentence", "text", "meta")
 
 
-class ParquetFile(VectorFile):
-    """Writes a Parquet file.
+def _text_of(document: Document, sentence: Sentence) -> str | None:
+    if document.text is None or not sentence.offsets:
+        return None
+    return document.text[sentence.offsets[0][0] : sentence.offsets[-1][1]]
 
-    Its columns: id, source, line, sentence (its number in the document, from 0), text, tokens, starts and ends (the
-    places of each token in the document's text), meta (JSON), and those of the vectors (see `Selection.columns`).
-    """
 
-    needs = ("pyarrow.parquet", "parquet")
+def _places(sentence: Sentence, side: int) -> list[int] | None:
+    return None if sentence.offsets is None else [place[side] for place in sentence.offsets]
 
-    def __init__(self, path: Path, temporary: Path, shape: Shape) -> None:
-        super().__init__(path, temporary, shape)
-        self._arrow: Any = required("pyarrow", "parquet")
-        self._names = shape.selection.columns(shape.n_layers)
-        self._clear()
-        listed = ("tokens.list.element", "starts.list.element", "ends.list.element")
-        depth = ".list.element" if shape.selection.sentence else ".list.element.list.element"
-        packed = dict.fromkeys((*_PLACES, *listed), "zstd")
-        # vectors hardly pack, and no value is there twice
-        plain = dict.fromkeys((name + depth for name in self._names), "none")
-        self._file = temporary.open("wb")  # pyarrow takes no name that is not UTF-8
-        self._schema = self._make_schema()
-        self._writer: Any = required(*self.needs).ParquetWriter(
-            self._file,
-            self._schema,
+
+# The columns beside the vectors: name, type ([...] is a list of it), and what is in it, of a document, the number of
+# a sentence in it and the sentence.
+_COLUMNS: dict[str, tuple[str, Callable[[Document, int, Sentence], Any]]] = {
+    "id": ("string", lambda document, number, sentence: document.id),
+    "source": ("string", lambda document, number, sentence: document.source),
+    "line": ("int64", lambda document, number, sentence: document.line),
+    "sentence": ("int32", lambda document, number, sentence: number),
+    "text": ("string", lambda document, number, sentence: _text_of(document, sentence)),
+    "tokens": ("[string]", lambda document, number, sentence: sentence.tokens),
+    "starts": ("[int32]", lambda document, number, sentence: _places(sentence, 0)),
+    "ends": ("[int32]", lambda document, number, sentence: _places(sentence, 1)),
+    "meta": ("string", lambda document, number, sentence: document.meta),
+}
+
+
+@contextmanager
+def _parquet(path: Path, temporary: Path, selection: Selection, n_layers: int, width: int) -> Iterator[Write]:
+    """Write a Parquet file: a row a sentence, with the columns of the table above and those of the vectors."""
+    arrow = required("pyarrow")
+    names = selection.columns(n_layers)
+    vector = arrow.list_(arrow.type_for_alias(selection.dtype), width)
+    fields = []
+    for name, (kind, _) in _COLUMNS.items():
+        of_value = arrow.type_for_alias(kind.strip("[]"))
+        fields.append((name, arrow.list_(of_value) if kind.startswith("[") else of_value))
+    schema = arrow.schema(fields + [(name, vector if selection.sentence else arrow.list_(vector)) for name in names])
+    packed = {name + ".list.element" * kind.startswith("["): "zstd" for name, (kind, _) in _COLUMNS.items()}
+    # vectors hardly pack, and no value is there twice
+    depth = ".list.element" if selection.sentence else ".list.element.list.element"
+    plain = dict.fromkeys((name + depth for name in names), "none")
+    columns: dict[str, list[Any]] = {name: [] for name in (*_COLUMNS, *names)}
+    n_bytes = 0
+
+    def array_of(field: Any) -> Any:
+        values = columns[field.name]
+        if field.name not in names:
+            return arrow.array(values, field.type)
+        flat = np.concatenate([part.reshape(-1) for part in values])  # no Python object for each number
+        fixed = arrow.FixedSizeListArray.from_arrays(arrow.array(flat), width)
+        if selection.sentence:
+            return fixed
+        ends = np.cumsum([0, *map(len, values)], dtype=np.int32)
+        return arrow.ListArray.from_arrays(arrow.array(ends), fixed)
+
+    def flush() -> None:
+        nonlocal n_bytes
+        if n_rows := len(columns["line"]):
+            table = arrow.Table.from_arrays([array_of(field) for field in schema], schema=schema)
+            writer.write_table(table, row_group_size=n_rows)
+        for values in columns.values():
+            values.clear()
+        n_bytes = 0
+
+    def write(document: Document, vectors: Sequence[Array]) -> None:
+        nonlocal n_bytes
+        for number, (sentence, array) in enumerate(zip(document.sentences, vectors)):
+            for name, (_, value) in _COLUMNS.items():
+                columns[name].append(value(document, number, sentence))
+            for name, part in zip(names, selection.by_column(array)):
+                columns[name].append(part)
+            n_bytes += array.nbytes
+            if n_bytes >= ROW_GROUP_BYTES:
+                flush()
+
+    with temporary.open("wb") as file:  # pyarrow takes no name that is not UTF-8
+        writer = required("pyarrow.parquet").ParquetWriter(
+            file,
+            schema,
             compression=packed | plain,
             use_dictionary=["source", "tokens.list.element"],
             write_statistics=["id", "source", "line"],
         )
-
-    def _make_schema(self) -> Any:
-        arrow, sentence = self._arrow, self.shape.selection.sentence
-        number = arrow.float16() if self.shape.selection.dtype == "float16" else arrow.float32()
-        vector = arrow.list_(number, self.shape.width)
-        places = arrow.list_(arrow.int32())
-        fields = [(name, arrow.string()) for name in _PLACES]
-        fields[2:4] = [("line", arrow.int64()), ("sentence", arrow.int32())]
-        fields[5:5] = [("tokens", arrow.list_(arrow.string())), ("starts", places), ("ends", places)]
-        return arrow.schema(fields + [(name, vector if sentence else arrow.list_(vector)) for name in self._names])
-
-    def _clear(self) -> None:
-        self._rows: list[tuple[Any, ...]] = []
-        self._tokens: list[list[str]] = []
-        self._places: list[list[tuple[int, int]] | None] = []
-        self._vectors: dict[str, list[Array]] = {name: [] for name in self._names}
-        self._bytes = 0
-
-    def add(self, document: Document, vectors: Sequence[Array]) -> None:
-        for number, (sentence, array) in enumerate(zip(document.sentences, vectors)):
-            text = None
-            if document.text is not None and sentence.offsets:
-                text = document.text[sentence.offsets[0][0] : sentence.offsets[-1][1]]
-            self._rows.append((document.id, document.source, document.line, number, text, document.meta))
-            self._tokens.append(sentence.tokens)
-            self._places.append(sentence.offsets)
-            for name, part in zip(self._names, self.shape.selection.by_column(array)):
-                self._vectors[name].append(part)
-            self._bytes += array.nbytes
-            if self._bytes >= ROW_GROUP_BYTES:
-                self._flush()
-
-    def _flush(self) -> None:
-        if not self._rows:
-            return
-        arrow = self._arrow
-        columns: dict[str, Any] = dict(zip(_PLACES, zip(*self._rows)))
-        columns["tokens"] = self._tokens
-        for i, name in enumerate(("starts", "ends")):
-            columns[name] = [None if places is None else [place[i] for place in places] for places in self._places]
-        arrays = [
-            self._vector_array(self._vectors[field.name]) if field.name in self._names
-            else arrow.array(columns[field.name], field.type)
-            for field in self._schema
-        ]  # fmt: skip
-        table = arrow.Table.from_arrays(arrays, schema=self._schema)
-        self._writer.write_table(table, row_group_size=len(self._rows))
-        self._clear()
-
-    def _vector_array(self, vectors: list[Array]) -> Any:
-        """Return an Arrow array of vectors, or of lists of vectors, without a Python object for each number."""
-        arrow = self._arrow
-        flat = np.concatenate([vector.reshape(-1) for vector in vectors])
-        fixed = arrow.FixedSizeListArray.from_arrays(arrow.array(flat), self.shape.width)
-        if self.shape.selection.sentence:
-            return fixed
-        ends = np.cumsum([0, *(len(vector) for vector in vectors)], dtype=np.int32)
-        return arrow.ListArray.from_arrays(arrow.array(ends), fixed)
-
-    def close(self) -> None:
-        self._flush()
-        self._writer.close()
-        self._file.close()
-
-    def abandon(self) -> None:
-        for file in (self._writer, self._file):
+        try:
+            yield write
+            flush()
+            writer.close()
+        except BaseException:
             with suppress(OSError):  # the disk may be full; the file is deleted anyway
-                file.close()
+                writer.close()
+            raise
 
 
-class Hdf5File(VectorFile):
-    """Writes an HDF5 file. The datasets are named "0", "1" ... in each file."""
+@contextmanager
+def _hdf5(path: Path, temporary: Path, selection: Selection, n_layers: int, width: int) -> Iterator[Write]:
+    """Write an HDF5 file. The datasets are named "0", "1" ... in each file."""
+    with VectorsWriter(temporary, named=path) as writer:
 
-    def __init__(self, path: Path, temporary: Path, shape: Shape) -> None:
-        super().__init__(path, temporary, shape)
-        self._writer: VectorsWriter | None = VectorsWriter(temporary, named=path).__enter__()
+        def write(document: Document, vectors: Sequence[Array]) -> None:
+            for sentence, array in zip(document.sentences, vectors):
+                writer.write(" ".join(sentence.tokens), array)
 
-    def add(self, document: Document, vectors: Sequence[Array]) -> None:
-        assert self._writer is not None
-        for sentence, array in zip(document.sentences, vectors):
-            self._writer.write(" ".join(sentence.tokens), array)
-
-    def close(self) -> None:
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.__exit__(None, None, None)
-
-    def abandon(self) -> None:
-        writer, self._writer = self._writer, None
-        if writer is not None:
-            writer.__exit__(*sys.exc_info())
+        yield write
 
 
-class DocBinFile(VectorFile):
-    """Writes a .spacy file. All of its docs are in memory until the end.
+@contextmanager
+def _docbin(path: Path, temporary: Path, selection: Selection, n_layers: int, width: int) -> Iterator[Write]:
+    """Write a .spacy file. All of its docs are in memory until the end.
 
     Their `doc.user_data` has "source", "line", "id" and "meta", and what `doc._.elmo` reads: the layers, or the vectors
     that were made of them.
     """
+    vocab, docs = Vocab(), DocBin(store_user_data=True)
+    mean = np.full(n_layers, 1 / n_layers, np.float32)
 
-    def __init__(self, path: Path, temporary: Path, shape: Shape) -> None:
-        super().__init__(path, temporary, shape)
-        self._vocab = Vocab()
-        self._docs = DocBin(store_user_data=True)
-
-    def add(self, document: Document, vectors: Sequence[Array]) -> None:
+    def write(document: Document, vectors: Sequence[Array]) -> None:
         words = [word for sentence in document.sentences for word in sentence.tokens]
         starts: list[bool | int | None] = [
             i == 0 for sentence in document.sentences for i in range(len(sentence.tokens))
         ]
-        doc = Doc(self._vocab, words=words, spaces=_spaces(document), sent_starts=starts)
+        places = [place for sentence in document.sentences for place in sentence.offsets or []]
+        spaces = None  # the text is not known
+        if len(places) == len(words):
+            spaces = [after[0] > before[1] for before, after in pairwise(places)] + [False]
+        doc = Doc(vocab, words=words, spaces=spaces, sent_starts=starts)
         user_data: Any = doc.user_data  # spaCy's type stub expects strings
         user_data |= {"source": document.source, "line": document.line, "id": document.id, "meta": document.meta}
         array: Any = np.concatenate(vectors, axis=-2)
-        if self.shape.selection.name == "all":
-            mean = np.full(self.shape.n_layers, 1 / self.shape.n_layers, np.float32)
+        if selection.name == "all":
             annotate(doc, "elmo", array, mean, "layers")
         else:
             user_data[key("elmo", TOKENS)], user_data[key("elmo", VECTORS)] = tokens_of(doc), array
-        self._docs.add(doc)
+        docs.add(doc)
 
-    def close(self) -> None:
-        self.temporary.write_bytes(self._docs.to_bytes())
-
-
-def _spaces(document: Document) -> list[bool] | None:
-    """Return whether a blank follows each word; None if the text is not known."""
-    places = [place for sentence in document.sentences for place in sentence.offsets or []]
-    if len(places) != document.tokens:
-        return None
-    return [after[0] > before[1] for before, after in pairwise(places)] + [False]
+    yield write
+    temporary.write_bytes(docs.to_bytes())
 
 
 MOST_BYTES = 99_000_000  # of the sentences: the library takes no header of more than 100 MB, tensors included
 
 
-class SafetensorsFile(VectorFile):
-    """Writes a .safetensors file. All of its vectors are in memory until the end.
+@contextmanager
+def _safetensors(path: Path, temporary: Path, selection: Selection, n_layers: int, width: int) -> Iterator[Write]:
+    """Write a .safetensors file. All of its vectors are in memory until the end.
 
     Its tensors: those of the vectors (see `Selection.columns`), *Shape:* (tokens, width), and "ends",
     *Shape:* (sentences,), int64, the number of tokens up to the end of each sentence. With one vector a sentence,
     the vectors are of *Shape:* (sentences, width). The metadata "sentences" is a JSON list with an object a sentence:
     id, source, line, sentence and tokens.
-
-    Raises VectorsError if the sentences are too many for the metadata.
     """
+    library = required("safetensors.numpy")
+    columns: dict[str, list[Array]] = {name: [] for name in selection.columns(n_layers)}
+    facts: list[str] = []
+    lengths: list[int] = []
+    n_bytes = 0
 
-    needs = ("safetensors.numpy", "safetensors")
-
-    def __init__(self, path: Path, temporary: Path, shape: Shape) -> None:
-        super().__init__(path, temporary, shape)
-        self._library: Any = required(*self.needs)
-        self._vectors: dict[str, list[Array]] = {name: [] for name in shape.selection.columns(shape.n_layers)}
-        self._sentences: list[str] = []
-        self._ends: list[int] = []
-        self._bytes = 0
-
-    def add(self, document: Document, vectors: Sequence[Array]) -> None:
+    def write(document: Document, vectors: Sequence[Array]) -> None:
+        nonlocal n_bytes
         for number, (sentence, array) in enumerate(zip(document.sentences, vectors)):
             place = {"id": document.id, "source": document.source, "line": document.line, "sentence": number}
-            facts = json.dumps({**place, "tokens": sentence.tokens})
-            self._bytes += len(json.dumps(facts))  # the header has the JSON as a string, in which quotes are escaped
-            if self._bytes > MOST_BYTES:
+            told = json.dumps({**place, "tokens": sentence.tokens})
+            n_bytes += len(json.dumps(told))  # the header has the JSON as a string, in which quotes are escaped
+            if n_bytes > MOST_BYTES:
                 raise VectorsError(
-                    f"{self.path}: its header has no room for the words of more than {len(self._sentences):,} "
+                    f"{path}: its header has no room for the words of more than {len(facts):,} "
                     "sentences. Write a folder of shards, with a smaller shard_size (--shard-size) if it is one, "
                     "or another format, such as Parquet."
                 )
-            self._sentences.append(facts)
-            self._ends.append(len(sentence.tokens))
-            for arrays, part in zip(self._vectors.values(), self.shape.selection.by_column(array)):
+            facts.append(told)
+            lengths.append(len(sentence.tokens))
+            for arrays, part in zip(columns.values(), selection.by_column(array)):
                 arrays.append(part[None] if part.ndim == 1 else part)
 
-    def close(self) -> None:
-        empty = np.zeros((0, self.shape.width), self.shape.selection.dtype)
-        tensors = {name: np.concatenate([empty, *arrays]) for name, arrays in self._vectors.items()}
-        tensors["ends"] = np.cumsum(self._ends, dtype=np.int64)
-        self.temporary.write_bytes(self._library.save(tensors, {"sentences": f"[{', '.join(self._sentences)}]"}))
+    yield write
+    empty = np.zeros((0, width), selection.dtype)
+    tensors = {name: np.concatenate([empty, *arrays]) for name, arrays in columns.items()}
+    tensors["ends"] = np.cumsum(lengths, dtype=np.int64)
+    temporary.write_bytes(library.save(tensors, {"sentences": f"[{', '.join(facts)}]"}))
 
 
-class NpyFile(VectorFile):
-    """Writes an .npy file: *Shape:* (sentences, width), or (sentences, layers, width). It is in memory till the end."""
-
-    def __init__(self, path: Path, temporary: Path, shape: Shape) -> None:
-        super().__init__(path, temporary, shape)
-        layers = (shape.n_layers,) if shape.selection.name == "all" else ()
-        self._vectors: list[Array] = []
-        self._empty = np.zeros((0, *layers, shape.width), shape.selection.dtype)
-
-    def add(self, document: Document, vectors: Sequence[Array]) -> None:
-        self._vectors += vectors
-
-    def close(self) -> None:
-        with self.temporary.open("wb") as file:
-            np.save(file, np.stack(self._vectors) if self._vectors else self._empty, allow_pickle=False)
+@contextmanager
+def _npy(path: Path, temporary: Path, selection: Selection, n_layers: int, width: int) -> Iterator[Write]:
+    """Write an .npy file: *Shape:* (sentences, width), or (sentences, layers, width). It is in memory till the end."""
+    found: list[Array] = []
+    yield lambda document, vectors: found.extend(vectors)
+    shape = (0, n_layers, width) if selection.name == "all" else (0, width)
+    with temporary.open("wb") as file:
+        np.save(file, np.stack(found) if found else np.zeros(shape, selection.dtype), allow_pickle=False)
 
 
-WRITERS: dict[str, type[VectorFile]] = {
-    "parquet": ParquetFile,
-    "hdf5": Hdf5File,
-    "spacy": DocBinFile,
-    "safetensors": SafetensorsFile,
-    "npy": NpyFile,
+FORMATS: dict[str, Callable[[Path, Path, Selection, int, int], AbstractContextManager[Write]]] = {
+    "parquet": _parquet,
+    "hdf5": _hdf5,
+    "spacy": _docbin,
+    "safetensors": _safetensors,
+    "npy": _npy,
 }
+NEEDS = {"parquet": "pyarrow.parquet", "safetensors": "safetensors.numpy"}  # modules of optional packages
 # the ends of names that say the format, and of those the one that a shard's name has
-SUFFIXES = {f".{name}": name for name in WRITERS} | {".h5": "hdf5"}
-WITHOUT_SENTENCE_VECTORS = ("hdf5", "spacy")
+SUFFIXES = {f".{name}": name for name in FORMATS} | {".h5": "hdf5"}

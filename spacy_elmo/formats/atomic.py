@@ -11,43 +11,26 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-import h5py
 
 from ..errors import FILE_UNWRITABLE, ElmoError
 
-# HDF5's default cache for chunks. h5py's default chunks are smaller and make files 12 % larger (measured).
-_CHUNK_BYTES = 2**20
-# Smaller arrays would grow if compressed, since a chunk needs an index.
-_MIN_COMPRESSED_BYTES = 2**12
 # A file's name has 255 bytes at most on all common file systems. A temporary file adds 38, and one of it 38 more.
 _NAME_BYTES = 150
 
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[Path]:
-    """Yield a temporary path; move the file from there to `path` if the block succeeds.
+    """Yield a temporary path in the same folder; move the file from there to `path` if the block succeeds.
 
-    If the block raises, the temporary file is deleted and an earlier file at `path` stays unchanged.
-
-    path: the file to write. If it is a symbolic link, the link's target is replaced.
-
-    Yields a path in the same folder. The block must create a file there.
-    Raises `error` if the folder is missing, if `path` is no regular file, or the file that standard output goes to, or
-        if the move fails.
+    If the block raises, the temporary file is deleted and an earlier file at `path` stays unchanged. Of a symbolic
+    link, the target is replaced. Raises `error` if the folder is missing, if `path` is no regular file, or the file
+    that standard output goes to, or if the move fails.
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
         raise error(f"{target}: can't be written, because the folder {target.parent} does not exist.")
-    reason = ""
-    if target.is_dir():
-        reason = "it is a folder"
-    elif target.is_symlink():  # of others, realpath returns the target
-        reason = "its symbolic links form a loop"
-    elif target.exists() and not target.is_file():  # a pipe, or a device such as /dev/null
-        reason = "it is no regular file"
-    if reason:
+    if target.exists() and not target.is_file():  # a folder, a pipe, or a device such as /dev/null
+        reason = "it is a folder" if target.is_dir() else "it is no regular file"
         raise error(FILE_UNWRITABLE.format(path=target, reason=reason))
     if is_output(target):  # as /dev/stdout is, with > file
         raise error(f"{target}: standard output or standard error goes to it. Expected the name of another file.")
@@ -82,34 +65,6 @@ def writing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[No
         raise error(FILE_UNWRITABLE.format(path=path, reason=exc)) from exc
 
 
-def write_hdf5(
-    path: str | os.PathLike[str], arrays: Iterable[tuple[str, Any]], error: type[ElmoError], *, compress: bool = False
-) -> None:
-    """Write datasets into a new HDF5 file, atomically and synced to the disk. Raises `error` if it can't be written.
-
-    arrays: (name, numpy array) of each dataset, in the order of the file.
-    compress: whether to use HDF5's own filters shuffle and gzip, which every HDF5 library undoes while it reads.
-    """
-    # The file is built in memory, because HDF5 can crash the process if it writes to a full disk itself.
-    with h5py.File(str(path), "w", driver="core", backing_store=False) as file:
-        for name, array in arrays:
-            file.create_dataset(name, data=array, **(_compression(array) if compress else {}))
-        file.flush()
-        image = file.id.get_file_image()
-    with replacing(path, error) as temporary, writing(path, error), open(temporary, "wb") as raw:
-        raw.write(image)
-        raw.flush()
-        os.fsync(raw.fileno())
-
-
-def _compression(array: Any) -> dict[str, Any]:
-    """h5py's arguments to compress an array in chunks of complete rows. array: *Shape:* (rows, ...)."""
-    if array.nbytes < _MIN_COMPRESSED_BYTES:
-        return {}
-    rows = max(1, min(len(array), _CHUNK_BYTES * len(array) // array.nbytes))
-    return {"chunks": (rows, *array.shape[1:]), "shuffle": True, "compression": "gzip"}
-
-
 UNFINISHED = ".unfinished"  # name of a marker file that stands in a folder while its files are replaced
 
 
@@ -126,10 +81,8 @@ def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: 
     are replaced one after the other, after the block has written all of them. If the block raises, nothing changes. If
     the process is killed between two replacements, is_unfinished(path) is true until the folder is replaced again.
 
-    path: the folder to write. If it is a symbolic link, the link's target is written.
     names: files that belong to the set. Those that the block does not write are deleted; other files stay.
 
-    Yields the temporary folder, which is beside `path`, or inside it if a file system is mounted there.
     Raises `error` if the file system refuses an operation.
     """
     folder = Path(os.path.realpath(path))
@@ -193,17 +146,13 @@ def remove_leftovers(folder: Path, error: type[ElmoError]) -> None:
 
 
 def remove_leftovers_of(path: Path, error: type[ElmoError]) -> None:
-    """Delete the temporary files of killed processes that were to become one file (see `replacing`).
-
-    No other process may write that file. Raises `error` if something can't be deleted.
-    """
+    """Delete what killed processes left of one file (see `replacing`), which no other process may be writing."""
     target = Path(os.path.realpath(path))
     name = re.compile(rf"\.+{re.escape(target.name)}\.(.+\.)?[0-9a-f]{{32}}\.tmp")
-    if target.parent.is_dir():
-        with writing(path, error):
-            for other in target.parent.iterdir():
-                if name.fullmatch(other.name):
-                    other.unlink(missing_ok=True)
+    with writing(path, error):
+        for other in target.parent.iterdir() if target.parent.is_dir() else ():
+            if name.fullmatch(other.name):
+                other.unlink(missing_ok=True)
 
 
 if sys.platform == "win32":
@@ -219,10 +168,6 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-# errors of file systems without locks. A run there is allowed
-_NO_LOCKS = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP}
-
-
 @contextmanager
 def folder_lock(folder: Path, error: type[ElmoError]) -> Iterator[None]:
     """Hold the lock of a folder during a `with` block, after deleting the incomplete files of killed processes.
@@ -236,30 +181,23 @@ def folder_lock(folder: Path, error: type[ElmoError]) -> Iterator[None]:
     with writing(path, error):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if _acquire(descriptor, path, error):
+        try:
+            _lock(descriptor)
+            with writing(path, error):
+                os.ftruncate(descriptor, 0)
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                os.write(descriptor, f"{os.getpid()}\n".encode())
             remove_leftovers(folder, error)
+        except (BlockingIOError, PermissionError) as reason:
+            number = os.read(descriptor, 32).decode("ascii", "replace").strip()
+            holder = f"the process {number}" if number.isdecimal() else "a process that has just begun"
+            raise error(
+                f"{path.parent}: another run writes there, {holder}. Wait until it ends, stop it, or give another "
+                "output folder."
+            ) from reason
+        except OSError as reason:
+            if reason.errno not in (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP):  # of file systems without locks
+                raise error(FILE_UNWRITABLE.format(path=path, reason=reason)) from reason
         yield
     finally:
         os.close(descriptor)
-
-
-def _acquire(descriptor: int, path: Path, error: type[ElmoError]) -> bool:
-    """Lock the file and write the process number. Returns whether the file system has locks."""
-    try:
-        _lock(descriptor)
-    except (BlockingIOError, PermissionError) as reason:
-        number = os.read(descriptor, 32).decode("ascii", "replace").strip()
-        holder = f"the process {number}" if number.isdecimal() else "a process that has just begun"
-        raise error(
-            f"{path.parent}: another run writes there, {holder}. Wait until it ends, stop it, or give another "
-            "output folder."
-        ) from reason
-    except OSError as reason:
-        if reason.errno not in _NO_LOCKS:
-            raise error(FILE_UNWRITABLE.format(path=path, reason=reason)) from reason
-        return False
-    with writing(path, error):
-        os.ftruncate(descriptor, 0)
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
-    return True

@@ -64,10 +64,7 @@ def words_to_ids(words: Sequence[str], max_characters: int = MAX_CHARACTERS) -> 
 
 
 def boundary_ids(max_characters: int = MAX_CHARACTERS) -> Ids:
-    """Return the character ids of the sentence boundaries `<S>` and `</S>`, 1 added to each.
-
-    Returns *Shape:* (2, max_characters), int64.
-    """
+    """Return the character ids of `<S>` and `</S>`, 1 added to each. *Shape:* (2, max_characters), int64."""
     _n_bytes(max_characters)
     ids = np.full((2, max_characters), PADDING + 1, dtype=np.int64)
     ids[:, 0] = BEGIN_OF_WORD + 1
@@ -127,22 +124,6 @@ def _refuse_string(words: object) -> None:
         )
 
 
-_INSIDE = ("spacy_elmo", "spacy", "thinc", "torch", "contextlib")  # what may stand between a user's line and a warning
-
-
-def users_line() -> tuple[str, int]:
-    """Return the file and the number of the line that called this package, directly or through spaCy.
-
-    In a thread that no such line has started, return this file and 0: a line that has no text.
-    """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
-        frame = frame.f_back
-    if frame is None or frame.f_globals.get("__name__") == "threading":
-        return __file__, 0
-    return frame.f_code.co_filename, frame.f_lineno
-
-
 def too_long(words: Sequence[str], max_characters: int) -> list[str]:
     """Return the words with more than `max_characters` - 2 bytes of UTF-8, which is all that a biLM reads of a word."""
     limit = max_characters - 2
@@ -166,7 +147,6 @@ class TruncatedWords:
 
     def count(self, words: Sequence[str], max_characters: int) -> None:
         """Count the words that are `too_long`. Warns (TruncatedWordsWarning) at the first such word of this counter."""
-        limit = max_characters - 2
         long = too_long(words, max_characters)
         if not long:
             return
@@ -174,16 +154,30 @@ class TruncatedWords:
             if not self.n:
                 got = len(long[0].encode("utf8", "ignore"))
                 message = (
-                    f"the token {shown(long[0])} has {got:,} bytes in UTF-8, but the biLM reads the first {limit} "
-                    "of a token: the others make no difference to its vectors. This warning is given once."
+                    f"the token {shown(long[0])} has {got:,} bytes in UTF-8, but the biLM reads the first "
+                    f"{max_characters - 2} of a token: the others make no difference to its vectors. This warning is "
+                    "given once."
                 )
                 warning = TruncatedWordsWarning(message, f"How many tokens were cut so far is in {self.where}.")
                 # The empty registry: else Python would drop a warning that another counter gave in the same words.
-                warnings.warn_explicit(warning, None, *users_line(), registry={})
+                warnings.warn_explicit(warning, None, *_users_line(), registry={})
             self.n += len(long)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"where": self.where}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.where, self.n, self._lock = state["where"], 0, threading.RLock()
+        self.__init__(state["where"])  # type: ignore[misc]
+
+
+_INSIDE = ("spacy_elmo", "spacy", "thinc", "torch", "contextlib")  # what may stand between a user's line and a warning
+
+
+def _users_line() -> tuple[str, int]:
+    """Return file and number of the line that called this package; this file and 0 in a thread without such a line."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
+        frame = frame.f_back
+    if frame is None or frame.f_globals.get("__name__") == "threading":
+        return __file__, 0
+    return frame.f_code.co_filename, frame.f_lineno

@@ -10,19 +10,8 @@ from typing import NamedTuple
 
 import h5py
 
-from ..errors import VectorsError, WeightsError
-from .hdf5 import (
-    MAX_BYTES,
-    Floats,
-    allowed_bytes,
-    check_dataset,
-    exists,
-    find_dataset,
-    list_names,
-    open_hdf5,
-    root_names,
-    shape_of,
-)
+from ..errors import ElmoError, VectorsError, WeightsError
+from .hdf5 import MAX_BYTES, Floats, allowed_bytes, check_dataset, find, find_dataset, open_hdf5, root_names
 from .options import MAX_FILTERS, MAX_HIGHWAY, MAX_LAYERS
 from .softmax import EXPECTED_SOFTMAX, MAX_CLUSTERS, holds_adaptive, read_adaptive, read_softmax
 from .untrusted import Result, allow, ask
@@ -35,10 +24,7 @@ _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
 
 def is_hdf5(path: Path) -> bool:
-    """Return whether a file has HDF5's signature where HDF5 looks for it: at 0, 512, 1024, 2048 ... bytes.
-
-    Returns False if there is no regular file, or if it can't be read.
-    """
+    """Return whether a regular file has HDF5's signature where HDF5 looks for it: at 0, 512, 1024, 2048 ... bytes."""
     if not path.is_file():
         return False
     with suppress(OSError), path.open("rb") as file:
@@ -52,11 +38,9 @@ def is_hdf5(path: Path) -> bool:
 
 
 def check(path: Path) -> str:
-    """Check an HDF5 file as far as it is possible without other files.
+    """Check weights, a softmax or embedded sentences as far as it is possible without other files.
 
-    path: weights or softmax of a biLM, or embedded sentences.
-
-    Returns its kind. Raises ElmoError if it can't be used.
+    Returns the kind, as `ask_kind` does. Raises ElmoError if the file can't be used.
     """
     kind = ask_kind(path)
     if kind == VECTORS_FILE:
@@ -77,29 +61,21 @@ def ask_kind(path: AnyPath) -> str:
 def _kind(path: str) -> Result:
     allow(allowed_bytes(path, 0))
     with open_hdf5(path, "weights, softmax or embedded sentences of a biLM", WeightsError) as file:
-        if any(exists(file, name, WeightsError) for name in ("softmax", "adaptive")):
+        if any(find(file, name) is not None for name in ("softmax", "adaptive")):
             return OUTPUT, {}
-        names = list_names(file, WeightsError)
+        names = list(file)
         if any(name == INDEX_NAME or name.isdecimal() for name in names) or keyed_datasets(file):
             return VECTORS_FILE, {}
-        if names and _is_group_of_sentences(file, names[0]):
-            return VECTORS_FILE, {}  # which are not read: the error of VectorsError says so
+        # a group for each document, whose first dataset is 0, as e2e-coref writes them: VectorsError says so
+        groups = [name for name in names[:1] if file.get(name, getclass=True, getlink=True) is h5py.HardLink]
+        groups = [name for name in groups if file.get(name, getclass=True) is h5py.Group]
+        if any(find(file, f"{name}/0") is not None for name in groups):
+            return VECTORS_FILE, {}
     return WEIGHTS, {}
 
 
-def _is_group_of_sentences(file: h5py.File, name: str) -> bool:
-    """Whether a name at the root is that of a group whose first dataset is called 0, as e2e-coref writes them."""
-    is_own = file.get(name, getclass=True, getlink=True) is h5py.HardLink
-    return is_own and file.get(name, getclass=True) is h5py.Group and exists(file, f"{name}/0", WeightsError)
-
-
 class VectorFacts(NamedTuple):
-    """What a file of embedded sentences holds.
-
-    first: shape of the first one's vectors; None if there is none.
-    keyed: whether each dataset is named by its sentence.
-    has_index: whether the file has the dataset sentence_to_index.
-    """
+    """What a file of embedded sentences holds. first: shape of the first one's vectors; None if there is none."""
 
     n_sentences: int
     first: tuple[int, ...] | None
@@ -116,8 +92,7 @@ def ask_vectors(path: AnyPath) -> VectorFacts:
 def _vectors(path: str) -> Result:
     allow(allowed_bytes(path, 0))
     with open_hdf5(path, "a file of embedded sentences", VectorsError) as file:
-        keyed = bool(keyed_datasets(file))
-        index = exists(file, INDEX_NAME, VectorsError)
+        keyed, index = bool(keyed_datasets(file)), find(file, INDEX_NAME) is not None
     count, first = 0, None
     for _, array in read_vectors(path):
         first = first or array.shape
@@ -141,16 +116,16 @@ def _shapes(path: str) -> Result:
         cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{{}}/LSTMCell"
         names += [f"{cell.format(k)}/{name}" for name in ("W_0", "W_P_0") for k in range(MAX_LAYERS)]
     with open_hdf5(path, "the weights.hdf5 of a biLM", WeightsError) as file:
-        found = ((name, find_dataset(file, name, WeightsError)) for name in names)
+        found = ((name, find_dataset(file, name)) for name in names)
         datasets = [(name, dataset) for name, dataset in found if dataset is not None]
         if not datasets:
-            raise WeightsError(
+            raise ElmoError(
                 f"{path}: missing datasets: char_embed. Expected the weights of a biLM with the sizes of its "
                 f"options; at its root the file has {root_names(file)}."
             )
-        allow(sum(_n_bytes(dataset, name) for name, dataset in datasets))
-        for name, dataset in datasets:
-            check_dataset(dataset, name, WeightsError, TYPES)
+        allow(sum(4 * math.prod(dataset.shape or ()) for _, dataset in datasets))
+        for _, dataset in datasets:
+            check_dataset(dataset, TYPES)
         return [(name, dataset.shape) for name, dataset in datasets], {}
 
 
@@ -164,11 +139,9 @@ def ask_output_layer(path: AnyPath, max_bytes: int = MAX_BYTES) -> tuple[list[in
 def read_output_layer(path: AnyPath, max_bytes: int = MAX_BYTES) -> tuple[list[int] | None, dict[str, Floats]]:
     """Read a softmax.hdf5 of either kind.
 
-    max_bytes: how much memory its values may take; four times the size of the file is always allowed.
-
     Returns the cutoffs and the parameters by name. The cutoffs are None if the softmax is not adaptive; then the
     parameters are weight, *Shape:* (words, projection_dim), and bias, *Shape:* (words,).
-    Raises WeightsError if the file is missing, damaged or incomplete, or if its shapes do not fit each other.
+    Raises WeightsError as `read_softmax` and `read_adaptive` do.
     """
     if holds_adaptive(path):
         return read_adaptive(path, max_bytes)
@@ -180,12 +153,7 @@ def _output_layer(path: str, max_bytes: int) -> Result:
     names = ["softmax/W", "softmax/b", "adaptive/weight", "adaptive/bias"]
     names += [f"adaptive/{part}/{i}" for part in ("down", "words") for i in range(MAX_CLUSTERS)]
     with open_hdf5(path, EXPECTED_SOFTMAX, WeightsError) as file:
-        found = ((name, find_dataset(file, name, WeightsError)) for name in names)
-        n_bytes = sum(_n_bytes(dataset, name) for name, dataset in found if dataset is not None)
+        found = (find_dataset(file, name) for name in names)
+        n_bytes = sum(4 * math.prod(dataset.shape or ()) for dataset in found if dataset is not None)
     allow(min(n_bytes, allowed_bytes(path, max_bytes)))
     return read_output_layer(path, max_bytes)
-
-
-def _n_bytes(dataset: h5py.Dataset, name: str) -> int:
-    """Return the bytes of a dataset's values as float32."""
-    return 4 * math.prod(shape_of(dataset, name, WeightsError) or ())

@@ -1,8 +1,7 @@
-"""Reading of HDF5 files that may be damaged or hostile.
+"""Reads HDF5 files that may be damaged or hostile, and writes new ones.
 
 Sizes are checked before memory is allocated, so that a small file can't cause a large array. Nothing outside the file
-is ever opened. In all functions, `name` is the path of a dataset inside the file, and `error` is the class of the
-exception to raise; its message names the file, the dataset and the problem.
+is ever opened. The functions for an open file raise ElmoError; `open_hdf5` makes it the error that its caller names.
 """
 
 from __future__ import annotations
@@ -13,12 +12,14 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import h5py
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import FILE_UNREADABLE, ElmoError, SettingsError, listed, shown
+from .atomic import replacing, writing
 from .paths import existing_file
 
 Floats = npt.NDArray[np.float32]
@@ -28,7 +29,7 @@ _STORED = {
     "float32": (h5py.h5t.IEEE_F32LE, h5py.h5t.IEEE_F32BE),
     "float64": (h5py.h5t.IEEE_F64LE, h5py.h5t.IEEE_F64BE),
 }
-# The exceptions of h5py and zlib for damaged files, as tests with damaged files showed.
+# The exceptions of h5py and zlib for damaged files, as tests with damaged files showed. An ElmoError is a ValueError.
 _DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError, zlib.error)
 
 # Values may take this many bytes of memory, or _ALWAYS times the size of their file. The largest published biLM takes
@@ -39,28 +40,15 @@ VARIABLE = "SPACY_ELMO_MAX_BYTES"  # environment variable that raises the limit
 _ALWAYS = 4
 
 # Filters that HDF5 itself or h5py has, so that no file makes HDF5 load a plugin.
-_FILTERS = {
-    h5py.h5z.FILTER_DEFLATE: "gzip",
-    h5py.h5z.FILTER_SHUFFLE: "shuffle",
-    h5py.h5z.FILTER_FLETCHER32: "fletcher32",
-    h5py.h5z.FILTER_LZF: "lzf",
-}
-# One byte of gzip decompresses to at most 1,032 bytes, one of lzf to about 90.
-_MAX_RATIO = 1_040
-# More chunks are of no use, and slow to check one by one.
-_MAX_CHUNKS = 65_536
-# A chunk may be larger than its dataset, but then by at most this many bytes; so may all chunks together.
-_MIN_CHUNK_LIMIT = 2**20
-_PIECE = 2**16  # bytes of a chunk that are decompressed at a time
+_PACKING = (h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_LZF)
+_FILTERS = (*_PACKING, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
 
 
 @contextmanager
 def open_hdf5(path: str | os.PathLike[str], expected: str, error: type[ElmoError]) -> Iterator[h5py.File]:
-    """Open an HDF5 file for reading.
+    """Open an HDF5 file for reading. Raises `error` if it can't be opened, or if the block finds that it is damaged.
 
     expected: what the file should be, for messages.
-
-    Raises `error` if `path` is missing, unreadable, not a regular file or not an HDF5 file.
     """
     path = existing_file(path, expected, error)
     try:
@@ -76,114 +64,85 @@ def open_hdf5(path: str | os.PathLike[str], expected: str, error: type[ElmoError
             ) from exc
         raise error(f"{path}: not an HDF5 file, or one cut short ({exc}). Expected {expected}.") from exc
     with file:
-        yield file
+        try:
+            yield file
+        except _DAMAGE as exc:
+            if type(exc) is ElmoError:
+                raise error(str(exc)) from exc.__cause__
+            if isinstance(exc, ElmoError):
+                raise
+            raise error(f"{path}: can't be read ({exc}). The file is damaged: get it again.") from exc
 
 
 @contextmanager
-def reading(path: str, name: str, error: type[ElmoError]) -> Iterator[None]:
-    """Turn h5py's exceptions for damaged files inside the block into `error`, with the dataset in the message."""
+def _naming(dataset: h5py.Dataset) -> Iterator[str]:
+    """Yield what messages call a dataset, and name it if h5py can't read it."""
+    path, name = dataset.file.filename, dataset.name[1:]
     try:
-        yield
+        yield f"{path}: the dataset {name}"
     except ElmoError:
         raise
     except _DAMAGE as exc:
-        raise error(f"{path}: {name} can't be read ({exc}). The file is damaged: get it again.") from exc
+        raise ElmoError(f"{path}: {name} can't be read ({exc}). The file is damaged: get it again.") from exc
 
 
-def list_names(file: h5py.File, error: type[ElmoError]) -> list[str]:
-    """Return all names at the root of a file. Raises `error` if the file is damaged."""
-    with reading(file.filename, "its list of datasets", error):
-        return list(file)
-
-
-def root_names(file: h5py.File, limit: int = 20) -> str:
-    """Return up to `limit` names at the root of a file as text for a message."""
-    try:
-        names = list(itertools.islice(file, limit + 1))
-    except _DAMAGE:
-        return "names that can't be read"
-    texts = [ascii(name[:80])[1:-1] for name in names[:limit]] + ["..."] * (len(names) > limit)
+def root_names(file: h5py.File) -> str:
+    """Return up to 20 names at the root of a file as text for a message."""
+    names = list(itertools.islice(file, 21))
+    texts = [ascii(name[:80])[1:-1] for name in names[:20]] + ["..."] * (len(names) > 20)
     return ", ".join(texts) if texts else "nothing"
 
 
-def find_dataset(file: h5py.File, name: str, error: type[ElmoError]) -> h5py.Dataset | None:
-    """Return the dataset `name`, or None if a part of its path is missing.
-
-    Raises `error` if a part of the path is a soft or external link, or of the wrong kind (group or dataset).
-    """
-    current: object = file
+def find(file: h5py.File, name: str) -> object | None:
+    """Return what is at a path in a file; None if a part of the path is missing. Links are refused, not followed."""
+    current: Any = file
     parts = name.split("/")
-    for depth, part in enumerate(parts, start=1):
-        path = "/".join(parts[:depth])
-        current = _child(current, part, path, file.filename, error)
-        if current is None:
+    for depth, part in enumerate(parts):
+        if depth:
+            _check_kind(file, "/".join(parts[:depth]), current, h5py.Group)
+        if not current.id.links.exists(part.encode()):  # `part in current` would follow a link into another file
             return None
-        expected = h5py.Dataset if depth == len(parts) else h5py.Group
-        if not isinstance(current, expected):
-            kinds = {h5py.Group: "group", h5py.Dataset: "dataset"}
-            got = kinds.get(type(current), "named type")
-            raise error(f"{file.filename}: {path} is a {got}. Expected a {kinds[expected]}.")
-    return current
+        if current.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
+            raise ElmoError(
+                f"{file.filename}: {'/'.join(parts[: depth + 1])} is a link to another place. Expected the data "
+                "itself, in this file."
+            )
+        current = current[part]
+    found: object = current
+    return found
 
 
-def find_datasets(
-    file: h5py.File, names: Iterable[str], expected: str, error: type[ElmoError]
-) -> dict[str, h5py.Dataset]:
-    """Return datasets by name. Raises `error` as `find_dataset` does, and if some are missing.
+def _check_kind(file: h5py.File, name: str, item: object, expected: type) -> None:
+    if not isinstance(item, expected):
+        kinds: dict[type, str] = {h5py.Group: "group", h5py.Dataset: "dataset"}
+        got = kinds.get(type(item), "named type")
+        raise ElmoError(f"{file.filename}: {name} is a {got}. Expected a {kinds[expected]}.")
 
-    expected: what the file should have, for messages.
-    """
-    found = {name: find_dataset(file, name, error) for name in names}
+
+def find_dataset(file: h5py.File, name: str) -> h5py.Dataset | None:
+    """Return a dataset; None if there is nothing of this name (see `find`)."""
+    found = find(file, name)
+    if found is not None:
+        _check_kind(file, name, found, h5py.Dataset)
+    return found
+
+
+def find_datasets(file: h5py.File, names: Iterable[str], expected: str) -> dict[str, h5py.Dataset]:
+    """Return datasets by name. Raises ElmoError, which says what was expected, if some are missing."""
+    found = {name: find_dataset(file, name) for name in names}
     if missing := [name for name, dataset in found.items() if dataset is None]:
-        raise error(
+        raise ElmoError(
             f"{file.filename}: missing datasets: {listed(missing)}. Expected {expected}; at its root the file has "
             f"{root_names(file)}."
         )
     return {name: dataset for name, dataset in found.items() if dataset is not None}
 
 
-def exists(file: h5py.File, name: str, error: type[ElmoError]) -> bool:
-    """Whether there is a group, dataset or link at the path `name`. Raises `error` as `find_dataset` does."""
-    *parents, last = name.split("/")
-    group: object = file
-    for depth, part in enumerate(parents, start=1):
-        group = _child(group, part, "/".join(parents[:depth]), file.filename, error)
-        if not isinstance(group, h5py.Group):
-            return False
-    with reading(file.filename, name, error):
-        return _has_link(group, last)
-
-
-def _has_link(group: h5py.Group, part: str) -> bool:
-    # `part in group` would follow a link into another file.
-    return bool(group.id.links.exists(part.encode()))
-
-
-def _child(group: h5py.Group, part: str, name: str, path: str, error: type[ElmoError]) -> object | None:
-    with reading(path, name, error):
-        if not _has_link(group, part):
-            return None
-        if group.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
-            raise error(f"{path}: {name} is a link to another place. Expected the data itself, in this file.")
-        child: object = group[part]
-        return child
-
-
-def shape_of(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> tuple[int, ...] | None:
-    """Return a dataset's shape; None if it has no dataspace (h5py.Empty). Raises `error` if the file is damaged."""
-    with reading(dataset.file.filename, name, error):
-        shape: tuple[int, ...] | None = dataset.shape
-    return shape
-
-
 def allowed_bytes(path: str | os.PathLike[str], max_bytes: int) -> int:
-    """Return how many bytes the values of a file may take: the largest of three numbers.
+    """Return how many bytes the values of a file may take.
 
-    They are `max_bytes`, the environment variable SPACY_ELMO_MAX_BYTES, and four times the size of the file.
-
-    path: the file. If it can't be opened, its size counts as 0.
-
-    Raises SettingsError if the variable is not a whole number.
+    It is the largest of `max_bytes`, the environment variable SPACY_ELMO_MAX_BYTES, and four times the size of the file
+    (0 if it can't be opened). Raises SettingsError if the variable is not a whole number.
     """
     value = os.environ.get(VARIABLE, "").strip() or "0"
     if not (value.isascii() and value.isdecimal() and len(value) < 19):
@@ -198,38 +157,28 @@ def allowed_bytes(path: str | os.PathLike[str], max_bytes: int) -> int:
         return allowed
 
 
-def check_bytes(
-    n_bytes: int, path: str | os.PathLike[str], name: str, error: type[ElmoError], max_bytes: int = MAX_BYTES
-) -> None:
-    """Raise `error` if values take more than `allowed_bytes`. name: what would take them, for the message."""
+def check_bytes(n_bytes: int, path: str | os.PathLike[str], what: str, max_bytes: int) -> None:
+    """Raise ElmoError if values take more than `allowed_bytes`. what: would take them, for the message."""
     allowed = allowed_bytes(path, max_bytes)
     if n_bytes > allowed:
-        size = os.path.getsize(path)
-        raise error(
-            f"{path}: {name} would take {n_bytes:,} bytes of memory, but the file has {size:,}. Expected at most "
-            f"{allowed:,}. If you trust the file, set the environment variable {VARIABLE} to {n_bytes} or more, "
-            "or store the file without compression: four times its own size is always allowed."
+        raise ElmoError(
+            f"{path}: {what} would take {n_bytes:,} bytes of memory, but the file has {os.path.getsize(path):,}. "
+            f"Expected at most {allowed:,}. If you trust the file, set the environment variable {VARIABLE} to "
+            f"{n_bytes} or more, or store the file without compression: four times its own size is always allowed."
         )
 
 
-def check_dataset(
-    dataset: h5py.Dataset,
-    name: str,
-    error: type[ElmoError],
-    types: Sequence[str] = ("float32",),
-    max_bytes: int = MAX_BYTES,
-) -> None:
-    """Check that a dataset holds floating point values of a bounded size in its own file. Raises `error`.
+def check_dataset(dataset: h5py.Dataset, types: Sequence[str] = ("float32",), max_bytes: int = MAX_BYTES) -> None:
+    """Check that a dataset holds floating point values of a bounded size in its own file. Raises ElmoError.
 
     types: the types that it may have, of "float16", "float32" and "float64", in any byte order.
     max_bytes: see `allowed_bytes`.
     """
-    path = dataset.file.filename
-    with reading(path, name, error):
+    with _naming(dataset) as source:
         stored = dataset.id.get_type()
         if not any(stored in _STORED[kind] for kind in types):
-            raise error(f"{path}: the dataset {name} holds {_dtype(dataset)}. Expected {' or '.join(types)}.")
-        check_storage(dataset, stored.get_size(), name, error, max_bytes)
+            raise ElmoError(f"{source} holds {_dtype(dataset)}. Expected {' or '.join(types)}.")
+        check_storage(dataset, stored.get_size(), max_bytes)
 
 
 def _dtype(dataset: h5py.Dataset) -> str:
@@ -239,48 +188,39 @@ def _dtype(dataset: h5py.Dataset) -> str:
         return "a type that numpy does not have"
 
 
-def check_storage(
-    dataset: h5py.Dataset, item_size: int, name: str, error: type[ElmoError], max_bytes: int = MAX_BYTES
-) -> None:
-    """Check how a dataset is stored. Of the values, only chunks compressed by gzip are read.
+def check_storage(dataset: h5py.Dataset, item_size: int, max_bytes: int = MAX_BYTES) -> None:
+    """Check that the values of a dataset are complete, in its own file, and not larger than allowed.
 
-    dataset: of any type and shape.
     item_size: bytes of one value.
     max_bytes: see `allowed_bytes`.
 
-    Raises `error` if values are outside the file or incomplete, if they take too much memory, if a filter is unknown,
-    or if the values decompress to more bytes than the shape states.
+    Raises ElmoError if they are not, and if they are stored with a filter that is not known.
     """
-    source = f"{dataset.file.filename}: the dataset {name}"
-    chunked = _check_inside(dataset, source, error)
+    path, name = dataset.file.filename, dataset.name[1:]
+    source = f"{path}: the dataset {name}"
+    chunked = _check_inside(dataset, source)
     n_bytes = math.prod(dataset.shape) * item_size
-    if n_bytes == 0:
-        return
     stored = dataset.id.get_storage_size()
-    # A damaged file may state any size, and any beginning of contiguous values.
-    file_size = dataset.file.id.get_filesize()
-    end = stored if chunked else (dataset.id.get_offset() or 0) + stored
-    if end > file_size:
-        raise error(f"{source} ends at byte {end:,} of a file of {file_size:,}. The file is damaged: get it again.")
     complete = stored == n_bytes
     if chunked:
-        filters, chunk_bytes, n_chunks = _check_chunks(dataset, item_size, source, error)
-        compressed = h5py.h5z.FILTER_DEFLATE in filters or h5py.h5z.FILTER_LZF in filters
-        complete = dataset.id.get_num_chunks() == n_chunks and (compressed or stored >= n_bytes)
+        plist = dataset.id.get_create_plist()
+        filters = [plist.get_filter(i)[0] for i in range(plist.get_nfilters())]
+        if unknown := [code for code in filters if code not in _FILTERS]:
+            raise ElmoError(
+                f"{source} is stored with the filter number {unknown[0]}. Expected gzip, shuffle, fletcher32 or lzf."
+            )
+        n_chunks = math.prod(-(-size // chunk) for size, chunk in zip(dataset.shape, dataset.chunks))
+        packed = any(code in _PACKING for code in filters)
+        complete = dataset.id.get_num_chunks() == n_chunks and (packed or stored >= n_bytes)
     if not complete:
-        raise error(
+        raise ElmoError(
             f"{source} stores {stored:,} bytes for {n_bytes:,} bytes of values. The file is incomplete: get it again."
         )
-    if chunked:
-        if n_chunks * chunk_bytes > stored * _MAX_RATIO:
-            raise error(_bomb(source, n_chunks * chunk_bytes, stored))
-        check_bytes(n_bytes, dataset.file.filename, f"the dataset {name}", error, max_bytes)
-        if h5py.h5z.FILTER_DEFLATE in filters:
-            _check_decompressed_size(dataset, filters.index(h5py.h5z.FILTER_DEFLATE), chunk_bytes, source, error)
+    check_bytes(n_bytes, path, f"the dataset {name}", max_bytes)
 
 
-def _check_inside(dataset: h5py.Dataset, source: str, error: type[ElmoError]) -> bool:
-    """Return whether a dataset is chunked. Raises `error` if its values are in another file or dataset."""
+def _check_inside(dataset: h5py.Dataset, source: str) -> bool:
+    """Return whether a dataset is chunked. Raises ElmoError if its values are in another file or dataset."""
     plist = dataset.id.get_create_plist()
     layout = plist.get_layout()
     got = "stored in another file" if plist.get_external_count() else ""
@@ -289,96 +229,66 @@ def _check_inside(dataset: h5py.Dataset, source: str, error: type[ElmoError]) ->
     elif layout not in (h5py.h5d.COMPACT, h5py.h5d.CONTIGUOUS, h5py.h5d.CHUNKED):
         got = "of an unknown layout"
     if got:
-        raise error(f"{source} is {got}. Expected its values to be stored in this file.")
+        raise ElmoError(f"{source} is {got}. Expected its values to be stored in this file.")
     return bool(layout == h5py.h5d.CHUNKED)
 
 
-def _check_chunks(
-    dataset: h5py.Dataset, item_size: int, source: str, error: type[ElmoError]
-) -> tuple[list[int], int, int]:
-    """Return the filters of a dataset, the bytes of a chunk and the number of chunks. Raises `error` for bad ones."""
-    plist = dataset.id.get_create_plist()
-    filters = [plist.get_filter(i)[0] for i in range(plist.get_nfilters())]
-    for code in filters:
-        if code not in _FILTERS or filters.count(code) > 1:
-            got = f"the filter {_FILTERS[code]} twice" if code in _FILTERS else f"the filter number {code}"
-            raise error(f"{source} is stored with {got}. Expected at most one each of {', '.join(_FILTERS.values())}.")
-    if h5py.h5z.FILTER_DEFLATE in filters and h5py.h5z.FILTER_LZF in filters:
-        raise error(f"{source} is stored with both gzip and lzf. Expected one compression.")
-    shape, chunks = dataset.shape, dataset.chunks
-    n_bytes, chunk_bytes = (math.prod(sizes) * item_size for sizes in (shape, chunks))
-    n_chunks = math.prod(-(-size // chunk) for size, chunk in zip(shape, chunks))
-    expected = ""
-    if chunk_bytes > max(n_bytes, _MIN_CHUNK_LIMIT) or n_chunks > _MAX_CHUNKS:
-        expected = f"at most {_MAX_CHUNKS:,} chunks, each no larger than the dataset"
-    # A chunk that is no longer than the dataset along each axis reaches over the edge by less than its own length.
-    elif n_chunks * chunk_bytes > max(2 ** len(shape) * n_bytes, _MIN_CHUNK_LIMIT):
-        expected = f"chunks that hold no more than the dataset together, which has shape {shape}"
-    if expected:
-        raise error(f"{source} is stored in chunks of shape {chunks}. Expected {expected}.")
-    return filters, chunk_bytes, n_chunks
-
-
-def _bomb(source: str, n_bytes: int, stored: int) -> str:
-    return (
-        f"{source} makes {n_bytes:,} bytes of {stored:,}. No float32 values compress that well: the file is damaged "
-        "or made to fill the memory."
-    )
-
-
-def _check_decompressed_size(
-    dataset: h5py.Dataset, position: int, chunk_bytes: int, source: str, error: type[ElmoError]
-) -> None:
-    """Raise `error` if a chunk decompresses to more than `chunk_bytes`. position: of gzip among the filters."""
-    # HDF5 decompresses a chunk to any size. This check stops soon after one byte too many.
-    limit = chunk_bytes + 4  # fletcher32 may have added a checksum before gzip
-    for offset in itertools.product(*[range(0, size, step) for size, step in zip(dataset.shape, dataset.chunks)]):
-        skipped_filters, raw = dataset.id.read_direct_chunk(offset)
-        if skipped_filters & 1 << position:
-            continue
-        unpacker, size = zlib.decompressobj(), 0
-        for start in range(0, len(raw), _PIECE):
-            size += len(unpacker.decompress(raw[start : start + _PIECE]))
-            if size > limit:
-                raise error(_bomb(source, size, len(raw)))
-
-
-def read_dataset(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> Floats:
-    """Read a dataset as float32 in native byte order. Call `check_dataset` first.
-
-    Raises `error` if the file is damaged, or if a value is NaN or infinite.
-    """
-    path = dataset.file.filename
-    # a value too large for float32 becomes infinite, and is refused below
-    with reading(path, name, error), np.errstate(over="ignore"):
+def read_dataset(dataset: h5py.Dataset) -> Floats:
+    """Read a dataset as float32 in native byte order, after `check_dataset`. Raises ElmoError if one is not finite."""
+    # a value too large for float32 becomes infinite
+    with _naming(dataset) as source, np.errstate(over="ignore"):
         values: Floats = dataset.astype(np.float32)[...]
     n_bad = int(values.size - np.isfinite(values).sum())
     if n_bad:
-        raise error(f"{path}: the dataset {name} holds {n_bad} values that are NaN or infinite. Expected none.")
+        raise ElmoError(f"{source} holds {n_bad} values that are NaN or infinite. Expected none.")
     return values
 
 
-def read_string(dataset: h5py.Dataset, name: str, error: type[ElmoError]) -> str:
-    """Read a dataset of shape (1,) or () that holds one UTF-8 string of variable length.
-
-    Raises `error` if the dataset is something else, or if the file is damaged.
-    """
-    path = dataset.file.filename
-    source = f"{path}: the dataset {name}"
-    with reading(path, name, error):
+def read_string(dataset: h5py.Dataset) -> str:
+    """Read a dataset of shape (1,) or () that holds one UTF-8 string of variable length. Raises ElmoError."""
+    with _naming(dataset) as source:
         stored = dataset.id.get_type()
         is_string = isinstance(stored, h5py.h5t.TypeStringID) and stored.is_variable_str()
-        if not is_string or dataset.shape not in ((1,), ()) or _check_inside(dataset, source, error):
+        if not is_string or dataset.shape not in ((1,), ()) or _check_inside(dataset, source):
             got = f"{_dtype(dataset)} of shape {dataset.shape}"
-            raise error(f"{source} holds {got}. Expected one string of variable length.")
+            raise ElmoError(f"{source} holds {got}. Expected one string of variable length.")
         # HDF5 allocates the length that the file states, up to 4 GiB, so that length is checked first.
         offset = dataset.id.get_offset()
-        with open(path, "rb") as raw:
+        with open(dataset.file.filename, "rb") as raw:
             raw.seek(offset or 0)
             length = int.from_bytes(raw.read(4), "little")
         file_size = dataset.file.id.get_filesize()
         if offset is None or length > file_size:
-            raise error(
+            raise ElmoError(
                 f"{source} ends at byte {length:,} of a file of {file_size:,}. The file is damaged: get it again."
             )
         return bytes(np.atleast_1d(dataset[()])[0]).decode("utf-8")
+
+
+# HDF5's default cache for chunks. h5py's default chunks are smaller and make files 12 % larger (measured).
+_CHUNK_BYTES = 2**20
+# Smaller arrays would grow if compressed, since a chunk needs an index.
+_MIN_COMPRESSED_BYTES = 2**12
+
+
+def write_hdf5(
+    path: str | os.PathLike[str], arrays: Iterable[tuple[str, Any]], error: type[ElmoError], *, compress: bool
+) -> None:
+    """Write named numpy arrays into a new HDF5 file, atomically and synced to the disk. Raises `error`.
+
+    compress: whether to use HDF5's own filters shuffle and gzip, which every HDF5 library undoes while it reads.
+    """
+    # The file is built in memory, because HDF5 can crash the process if it writes to a full disk itself.
+    with h5py.File(str(path), "w", driver="core", backing_store=False) as file:
+        for name, array in arrays:
+            how: dict[str, Any] = {}
+            if compress and array.nbytes >= _MIN_COMPRESSED_BYTES:
+                rows = max(1, min(len(array), _CHUNK_BYTES * len(array) // array.nbytes))
+                how = {"chunks": (rows, *array.shape[1:]), "shuffle": True, "compression": "gzip"}
+            file.create_dataset(name, data=array, **how)
+        file.flush()
+        image = file.id.get_file_image()
+    with replacing(path, error) as temporary, writing(path, error), open(temporary, "wb") as raw:
+        raw.write(image)
+        raw.flush()
+        os.fsync(raw.fileno())

@@ -23,14 +23,12 @@ _MAX_AXES = 32
 
 
 def read_message(data: object, *, longest_list: int, longest_map: int) -> Any:
-    """Return the content of a message that srsly.msgpack_dumps has written.
+    """Return the content of a message that srsly.msgpack_dumps has written. Arrays are read-only views of its bytes.
 
     longest_list, longest_map: number of values in a list, and of keys in a map, at most.
 
-    Returns dicts with strings as keys, lists, strings, bytes, numbers, booleans, None, and read-only arrays of numbers,
-    which share the memory of their bytes.
-    Raises ValueError, with the reason, if the bytes are anything else: damaged, cut short, nested too deeply, or with
-    values of another kind (no objects are ever made from their description, and nothing is unpickled).
+    Raises ValueError, with the reason, if the bytes are damaged, cut short, nested too deeply, or have values of other
+    kinds. No objects are ever made from their description, and nothing is unpickled.
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise ValueError(f"{shown(data)} is no bytes")

@@ -33,22 +33,18 @@ class PublishedModel(NamedTuple):
     language: str
 
 
-def _of_sizes(sizes: str) -> PublishedModel:
-    start = f"{_ADDRESS}{sizes}/elmo_{sizes}"
-    return PublishedModel(f"{start}_options.json", f"{start}_weights.hdf5", "en")
+def _published(name: str, weights: str = "weights", language: str = "en") -> PublishedModel:
+    return PublishedModel(f"{_ADDRESS}{name}_options.json", f"{_ADDRESS}{name}_{weights}.hdf5", language)
 
-
-_PUBMED = f"{_ADDRESS}contributed/pubmed/elmo_2x4096_512_2048cnn_2xhighway"
-_PT = f"{_ADDRESS}contributed/pt/elmo_pt"
 
 # The paper's page (allennlp.org/elmo) named the same files in this bucket, by its older address.
 PUBLISHED = {
-    "original": _of_sizes("2x4096_512_2048cnn_2xhighway"),
-    "original-5.5B": _of_sizes("2x4096_512_2048cnn_2xhighway_5.5B"),
-    "medium": _of_sizes("2x2048_256_2048cnn_1xhighway"),
-    "small": _of_sizes("2x1024_128_2048cnn_1xhighway"),
-    "pubmed": PublishedModel(f"{_PUBMED}_options.json", f"{_PUBMED}_weights_PubMed_only.hdf5", "en"),
-    "pt": PublishedModel(f"{_PT}_options.json", f"{_PT}_weights.hdf5", "pt"),
+    "original": _published("2x4096_512_2048cnn_2xhighway/elmo_2x4096_512_2048cnn_2xhighway"),
+    "original-5.5B": _published("2x4096_512_2048cnn_2xhighway_5.5B/elmo_2x4096_512_2048cnn_2xhighway_5.5B"),
+    "medium": _published("2x2048_256_2048cnn_1xhighway/elmo_2x2048_256_2048cnn_1xhighway"),
+    "small": _published("2x1024_128_2048cnn_1xhighway/elmo_2x1024_128_2048cnn_1xhighway"),
+    "pubmed": _published("contributed/pubmed/elmo_2x4096_512_2048cnn_2xhighway", "weights_PubMed_only"),
+    "pt": _published("contributed/pt/elmo_pt", language="pt"),
 }
 
 
@@ -70,13 +66,12 @@ def find_point(group: str, name: str) -> metadata.EntryPoint | None:
 
 
 def folder_of(point: metadata.EntryPoint) -> Path:
-    """Return the folder of a package's files. It may be missing.
-
-    Raises WeightsError if it can't be loaded, or names neither, and if the path is relative or can't be looked at.
-    """
+    """Return the folder of a package's files, which may be missing. Raises WeightsError if the package gives none."""
     try:
         loaded = point.load()
-        folder = _folder_of_module(loaded) if isinstance(loaded, ModuleType) else Path(loaded())
+        if isinstance(loaded, ModuleType) and loaded.__file__ is None:
+            raise ImportError(f"{loaded.__name__} has no __init__.py")
+        folder = Path(str(loaded.__file__)).parent if isinstance(loaded, ModuleType) else Path(loaded())
         if not folder.is_absolute():
             raise ValueError(f"{str(folder)!r} is not an absolute path")
         (folder / "options.json").exists()  # raises OSError if the name is too long, or if nobody may look into it
@@ -90,17 +85,8 @@ def folder_of(point: metadata.EntryPoint) -> Path:
     return folder
 
 
-def _folder_of_module(module: ModuleType) -> Path:
-    if module.__file__ is None:
-        raise ImportError(f"{module.__name__} has no __init__.py")
-    return Path(module.__file__).parent
-
-
 def is_named(bilm: str | os.PathLike[str]) -> bool:
-    """Return whether a biLM is named by the name of a published one, or of one in a package.
-
-    A file or folder of that name comes first. So does the embedded biLM, which callers ask for before.
-    """
+    """Return whether this is the name of a published biLM, or of one in a package, and no file or folder hides it."""
     return not Path(bilm).exists() and _is_name(os.fspath(bilm))
 
 
@@ -116,8 +102,8 @@ def _is_name(name: str) -> bool:
 def folder_named(bilm: str | os.PathLike[str]) -> Path:
     """Return the folder of a biLM for which `is_named` is true. A published biLM wins over one in a package.
 
-    Raises SettingsError, which says what to do, if it was not downloaded or its package is not installed, and
-    WeightsError if the package can't be loaded or lacks files.
+    Raises SettingsError if it was not downloaded or its package is not installed, and WeightsError if the package
+    can't be loaded or lacks files.
     """
     name = os.fspath(bilm)
     if name in PUBLISHED:
@@ -177,13 +163,9 @@ def _options(dim: int, projection_dim: int, n_highway: int) -> BiLMOptions:
     return BiLMOptions(16, _FILTERS, n_highway, "relu", 50, dim, projection_dim, 2, 3.0, 3.0, True)
 
 
+_SMALL = "747ba97abce8a5f446558369e10bb0f7931437a46867476fdd156f5d7f576229"
 OFFICIAL_MODELS = (
-    OfficialModel(
-        "small",
-        _options(1024, 128, 1),
-        "747ba97abce8a5f446558369e10bb0f7931437a46867476fdd156f5d7f576229",
-        54_402_456,
-    ),
+    OfficialModel("small", _options(1024, 128, 1), _SMALL, 54_402_456),
     OfficialModel("medium", _options(2048, 256, 1)),
     OfficialModel("original (and 5.5B)", _options(4096, 512, 2)),  # two models of the same sizes
 )
@@ -192,12 +174,8 @@ OFFICIAL_MODELS = (
 def find_official(options: BiLMOptions | None, sha256: str | None = None) -> tuple[OfficialModel, bool] | None:
     """Return the official model with this hash of its weights or else with these sizes, and whether the hash decided.
 
-    Returns None if no official model has this hash or these sizes. Either may be None if it is unknown.
+    None if there is none. Either argument may be None if it is unknown.
     """
-    for model in OFFICIAL_MODELS:
-        if sha256 is not None and sha256 == model.sha256:
-            return model, True
-    for model in OFFICIAL_MODELS:
-        if options == model.options:
-            return model, False
-    return None
+    found = [(model, True) for model in OFFICIAL_MODELS if sha256 is not None and sha256 == model.sha256]
+    found += [(model, False) for model in OFFICIAL_MODELS if options == model.options]
+    return found[0] if found else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,26 +38,35 @@ MAX_OPTIONS_BYTES = 2**20
 
 # Field of BiLMOptions -> path of keys in options.json.
 KEYS = {
-    "char_dim": "char_cnn.embedding.dim",
-    "filters": "char_cnn.filters",
-    "n_highway": "char_cnn.n_highway",
-    "activation": "char_cnn.activation",
-    "max_characters": "char_cnn.max_characters_per_token",
     "dim": "lstm.dim",
     "projection_dim": "lstm.projection_dim",
     "n_layers": "lstm.n_layers",
     "cell_clip": "lstm.cell_clip",
     "proj_clip": "lstm.proj_clip",
     "use_skip_connections": "lstm.use_skip_connections",
+    "char_dim": "char_cnn.embedding.dim",
+    "filters": "char_cnn.filters",
+    "n_highway": "char_cnn.n_highway",
+    "max_characters": "char_cnn.max_characters_per_token",
+    "activation": "char_cnn.activation",
 }
 # bilm-tf's values if a key is absent or null. AllenNLP requires these keys, but not n_characters: char_embed has 261
 # rows in any file, and 262 with the mask.
 DEFAULTS: dict[str, Any] = {
-    "n_highway": 0,
-    "cell_clip": None,
-    "proj_clip": None,
-    "use_skip_connections": False,
-    "n_characters": 262,
+    "lstm.cell_clip": None,
+    "lstm.proj_clip": None,
+    "lstm.use_skip_connections": False,
+    "char_cnn.n_highway": 0,
+    "char_cnn.n_characters": 262,
+}
+# Lowest and highest value.
+_LIMITS = {
+    "char_dim": (1, MAX_SIZE),
+    "n_highway": (0, MAX_HIGHWAY),
+    "max_characters": (MIN_CHARACTERS_PER_TOKEN, MAX_CHARACTERS_PER_TOKEN),
+    "dim": (1, MAX_SIZE),
+    "projection_dim": (1, MAX_SIZE),
+    "n_layers": (1, MAX_LAYERS),
 }
 
 
@@ -94,15 +102,7 @@ class BiLMOptions:
     use_skip_connections: bool
 
     def __post_init__(self) -> None:
-        limits = {
-            "char_dim": (1, MAX_SIZE),
-            "n_highway": (0, MAX_HIGHWAY),
-            "max_characters": (MIN_CHARACTERS_PER_TOKEN, MAX_CHARACTERS_PER_TOKEN),
-            "dim": (1, MAX_SIZE),
-            "projection_dim": (1, MAX_SIZE),
-            "n_layers": (1, MAX_LAYERS),
-        }
-        for name, (low, high) in limits.items():
+        for name, (low, high) in _LIMITS.items():
             _check_integer(getattr(self, name), KEYS[name], low, high)
         for name in ("cell_clip", "proj_clip"):
             object.__setattr__(self, name, _clip(getattr(self, name), KEYS[name]))
@@ -160,15 +160,13 @@ class BiLMOptions:
     def from_dict(cls, data: object, source: str = "options") -> BiLMOptions:
         """Build the options from the contents of an options.json. Unknown keys are ignored.
 
-        data: the parsed JSON.
         source: where the data are from, for messages.
 
         Raises OptionsError if a key is missing or a value is out of its range.
         """
-        top = _checked_object(data, "the top level", "lstm, char_cnn", source)
-        _refuse_other_kinds(top, source)
-        fields = {name: _value_at(top, key, name, source) for name, key in KEYS.items()}
-        n_characters = _value_at(top, "char_cnn.n_characters", "n_characters", source)
+        _refuse_other_kinds(data, source)
+        fields = {name: _value_at(data, key, source) for name, key in KEYS.items()}
+        n_characters = _value_at(data, "char_cnn.n_characters", source)
         try:
             if not isinstance(n_characters, int) or n_characters not in N_CHARACTERS:
                 raise _value_error(n_characters, "char_cnn.n_characters", "261 or 262")
@@ -210,13 +208,10 @@ def _check_integer(value: object, key: str, low: int, high: int) -> None:
 def _clip(value: object, key: str) -> float | None:
     if value is None:
         return None
-    try:
-        number = math.nan if isinstance(value, bool) or not isinstance(value, int | float) else float(value)
-    except OverflowError:
-        number = math.inf
-    if not 0 < number <= FLOAT32_MAX:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < value <= FLOAT32_MAX:  # type: ignore[operator]
         raise _value_error(value, key, "a positive number that float32 can hold, or null for no clipping")
-    return number
+    return float(value)  # type: ignore[arg-type]
 
 
 def _filters(value: object, max_characters: int) -> tuple[tuple[int, int], ...]:
@@ -237,22 +232,16 @@ def _filters(value: object, max_characters: int) -> tuple[tuple[int, int], ...]:
     return tuple((width, n) for width, n in value)
 
 
-def _checked_object(value: object, key: str, expected: str, source: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise OptionsError(f"{source}: {key} is {shown(value)}. Expected an object with the keys {expected}.")
-    return value
-
-
-def _refuse_other_kinds(top: Mapping[str, Any], source: str) -> None:
-    if "char_cnn" in top:
+def _refuse_other_kinds(data: object, source: str) -> None:
+    if not isinstance(data, Mapping) or "char_cnn" in data:
         return
-    if "token_embedder" in top and "encoder" in top:
+    if "token_embedder" in data and "encoder" in data:
         raise OptionsError(
             f"{source}: the options of a model of ELMoForManyLangs, with token_embedder and encoder. It is "
             "another network, which this package can't load. Expected a biLM of AllenNLP or bilm-tf, with lstm "
             "and char_cnn."
         )
-    if "lstm" in top:  # bilm-tf trains such a biLM on options without char_cnn
+    if "lstm" in data:  # bilm-tf trains such a biLM on options without char_cnn
         raise OptionsError(
             f"{source}: the key char_cnn is missing. With lstm alone, these are the options of a biLM that reads "
             "numbers of words, which this package can't load. Expected one that reads characters: if char_cnn "
@@ -260,22 +249,20 @@ def _refuse_other_kinds(top: Mapping[str, Any], source: str) -> None:
         )
 
 
-def _value_at(top: Mapping[str, Any], key: str, name: str, source: str) -> Any:
-    """Return the value at the key path `key`, or the default of the field `name` if it is absent or null."""
-    *parents, last = key.split(".")
-    current = top
-    for depth, part in enumerate(parents, start=1):
-        parent = ".".join(parents[:depth])
-        inside = key[len(parent) + 1 :]
+def _value_at(data: object, key: str, source: str) -> Any:
+    """Return the value at a path of keys, or its default if it is absent or null."""
+    current: Any = data
+    parts = key.split(".")
+    for depth, part in enumerate(parts):
+        if not isinstance(current, Mapping):
+            place = ".".join(parts[:depth]) or "the top level"
+            raise OptionsError(f"{source}: {place} is {shown(current)}. Expected an object with the key {part}.")
+        if key in DEFAULTS and part == parts[-1] and current.get(part) is None:
+            return DEFAULTS[key]
         if part not in current:
-            raise OptionsError(f"{source}: the key {parent} is missing. Expected an object with {inside}.")
-        current = _checked_object(current[part], parent, inside, source)
-    value = current.get(last)
-    if value is None and name in DEFAULTS:
-        return DEFAULTS[name]
-    if last not in current:
-        raise OptionsError(f"{source}: the key {key} is missing. Expected it in the file.")
-    return value
+            raise OptionsError(f"{source}: the key {'.'.join(parts[: depth + 1])} is missing. Expected it in the file.")
+        current = current[part]
+    return current
 
 
 def read_options(path: str | os.PathLike[str]) -> BiLMOptions:

@@ -10,14 +10,12 @@ from typing import BinaryIO
 
 from ..errors import FILE_MISSING, FILE_NOT_REGULAR, ElmoError, shown
 
+# two letters or more, since one letter is a drive of Windows
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def refuse_address(path: str | os.PathLike[str], error: type[ElmoError]) -> None:
-    """Raise `error` if what the user gave as a path is an address such as s3://..., has a NUL character, or is no path.
-
-    An address begins with a scheme of two letters or more (one letter is a Windows drive).
-    """
+    """Raise `error` if a path of the user is an address such as s3://..., has a NUL character, or is no path."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise error(f"{shown(path)} is no path. Expected text or a pathlib.Path: make bytes text with os.fsdecode.")
     if "\0" in os.fspath(path):
@@ -41,10 +39,7 @@ def existing_file(path: str | os.PathLike[str], expected: str, error: type[ElmoE
 
 
 def sha256_of(file: Path | BinaryIO) -> str:
-    """Return the SHA-256 of a file, as 64 hexadecimal digits in lower case. Raises OSError if it can't be read.
-
-    file: a path, or a file open for reading bytes, which is read from its beginning and left at its end.
-    """
+    """Return the SHA-256 of a file, or of one open for reading bytes, as 64 hexadecimal digits in lower case."""
     if isinstance(file, Path):
         with file.open("rb") as opened:
             return sha256_of(opened)

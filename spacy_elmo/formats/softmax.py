@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -12,20 +12,18 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import WeightsError, listed
-from .atomic import write_hdf5
+from ..errors import ElmoError, WeightsError, listed
 from .hdf5 import (
     MAX_BYTES,
     Floats,
     check_bytes,
     check_dataset,
     check_storage,
-    exists,
+    find,
     find_datasets,
     open_hdf5,
     read_dataset,
-    reading,
-    shape_of,
+    write_hdf5,
 )
 
 WEIGHT, BIAS = "softmax/W", "softmax/b"
@@ -41,9 +39,8 @@ def read_softmax(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> tu
     Raises WeightsError if the file is missing, damaged or incomplete, or if its shapes do not fit each other.
     """
     with open_hdf5(path, EXPECTED_SOFTMAX, WeightsError) as file:
-        datasets = find_datasets(file, (WEIGHT, BIAS), "softmax/W and softmax/b", WeightsError)
-        shapes = [shape_of(dataset, name, WeightsError) for name, dataset in datasets.items()]
-        _check_shapes(shapes[0], shapes[1], str(path))
+        datasets = find_datasets(file, (WEIGHT, BIAS), "softmax/W and softmax/b")
+        _check_shapes(datasets[WEIGHT].shape, datasets[BIAS].shape, str(path))
         weight, bias = _read(datasets, path, max_bytes)
         return weight, bias
 
@@ -56,10 +53,8 @@ def write_softmax(
     *,
     compress: bool = False,
 ) -> None:
-    """Write a full or sampled softmax atomically.
+    """Write a full or sampled softmax atomically: weight, *Shape:* (words, projection_dim), and bias, (words,).
 
-    weight: *Shape:* (words, projection_dim).
-    bias: *Shape:* (words,).
     dtype: type of the values in the file: float32, or float16 for half the size.
     compress: whether to use HDF5's filters shuffle and gzip.
 
@@ -79,13 +74,13 @@ def _check_shapes(weight: tuple[int, ...] | None, bias: tuple[int, ...] | None, 
         )
 
 
-def _read(datasets: Mapping[str, h5py.Dataset], path: str | os.PathLike[str], max_bytes: int) -> Iterable[Floats]:
+def _read(datasets: Mapping[str, h5py.Dataset], path: str | os.PathLike[str], max_bytes: int) -> list[Floats]:
     """Check datasets, alone and together, and return their values."""
     n_bytes = sum(4 * math.prod(dataset.shape) for dataset in datasets.values())
-    check_bytes(n_bytes, path, "the softmax", WeightsError, max_bytes)
-    for name, dataset in datasets.items():
-        check_dataset(dataset, name, WeightsError, ("float32", "float16"), max_bytes)
-    return [read_dataset(dataset, name, WeightsError) for name, dataset in datasets.items()]
+    check_bytes(n_bytes, path, "the softmax", max_bytes)
+    for dataset in datasets.values():
+        check_dataset(dataset, ("float32", "float16"), max_bytes)
+    return [read_dataset(dataset) for dataset in datasets.values()]
 
 
 def _stored(
@@ -116,7 +111,6 @@ GROUP, CUTOFFS = "adaptive", "adaptive/cutoffs"
 DIVISOR = 4
 # Vectors of a 16th cluster need a projection_dim of 4 ** 16.
 MAX_CLUSTERS = 16
-_INT64 = (h5py.h5t.STD_I64LE, h5py.h5t.STD_I64BE)
 _EXPECTED = "adaptive/cutoffs, and with it the weight, bias, down and words of an adaptive softmax"
 
 
@@ -126,8 +120,6 @@ def adaptive_shapes(n_words: int, projection_dim: int, cutoffs: Sequence[int]) -
     The parameters are `weight` and `bias`, with a row for each frequent word and then one for each cluster, and for
     each cluster i `down.i`, (width, projection_dim), and `words.i`, (words of the cluster, width).
 
-    n_words: size of the vocabulary.
-    projection_dim: width of the vectors that are multiplied by `weight`.
     cutoffs: rank of the first word of each cluster, counted from 0, in rising order.
     """
     head = cutoffs[0] + len(cutoffs)
@@ -141,28 +133,25 @@ def adaptive_shapes(n_words: int, projection_dim: int, cutoffs: Sequence[int]) -
 def holds_adaptive(path: str | os.PathLike[str]) -> bool:
     """Whether a softmax.hdf5 holds an adaptive softmax. Raises WeightsError if it is not an HDF5 file."""
     with open_hdf5(path, EXPECTED_SOFTMAX, WeightsError) as file:
-        return exists(file, GROUP, WeightsError)
+        return find(file, GROUP) is not None
 
 
 def read_adaptive(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> tuple[list[int], dict[str, Floats]]:
-    """Read an adaptive softmax, stored as float32 or float16.
+    """Read an adaptive softmax. Returns the cutoffs and the parameters by name, float32 (see `adaptive_shapes`).
 
-    max_bytes: how much memory its values may take; four times the size of the file is always allowed.
-
-    Returns the cutoffs and the parameters by name, float32 (see `adaptive_shapes`).
-    Raises WeightsError if the file is missing, damaged or incomplete, or if its shapes do not fit each other.
+    max_bytes, errors: as of `read_softmax`.
     """
     with open_hdf5(path, EXPECTED_SOFTMAX, WeightsError) as file:
-        if exists(file, "softmax", WeightsError):
-            raise WeightsError(
+        if find(file, "softmax") is not None:
+            raise ElmoError(
                 f"{path}: holds both softmax and adaptive. Expected one output layer: delete the other group."
             )
         cutoffs = _read_cutoffs(file)
         names = {_dataset_name(name): name for name in adaptive_shapes(cutoffs[-1], 1, cutoffs)}
-        datasets = find_datasets(file, names, _EXPECTED, WeightsError)
-        shapes = {names[name]: shape_of(dataset, name, WeightsError) for name, dataset in datasets.items()}
+        datasets = find_datasets(file, names, _EXPECTED)
         beyond = [f"{GROUP}/{part}/{len(cutoffs)}" for part in ("down", "words")]
-        problems = [f"{name} is beyond the clusters" for name in beyond if exists(file, name, WeightsError)]
+        problems = [f"{name} is beyond the clusters" for name in beyond if find(file, name) is not None]
+        shapes = {names[name]: dataset.shape for name, dataset in datasets.items()}
         _check_adaptive(shapes, cutoffs, str(path), problems)
         return cutoffs, dict(zip(names.values(), _read(datasets, path, max_bytes)))
 
@@ -175,10 +164,8 @@ def write_adaptive(
     *,
     compress: bool = False,
 ) -> None:
-    """Write an adaptive softmax atomically.
+    """Write an adaptive softmax atomically: its cutoffs, and the parameters by name (see `adaptive_shapes`).
 
-    cutoffs: rank of the first word of each cluster, counted from 0, in rising order.
-    arrays: the parameters by name (see `adaptive_shapes`).
     dtype, compress, errors: as of `write_softmax`.
     """
     _check_adaptive({name: values.shape for name, values in arrays.items()}, cutoffs, f"{path}: not written")
@@ -187,22 +174,20 @@ def write_adaptive(
 
 
 def _dataset_name(name: str) -> str:
-    """Return the path of a parameter's dataset in the file."""
     return f"{GROUP}/{name.replace('.', '/')}"
 
 
 def _read_cutoffs(file: h5py.File) -> list[int]:
-    dataset = find_datasets(file, [CUTOFFS], _EXPECTED, WeightsError)[CUTOFFS]
-    got: object = f"of shape {shape_of(dataset, CUTOFFS, WeightsError)}"
-    with reading(file.filename, CUTOFFS, WeightsError):
-        fits = dataset.shape is not None and len(dataset.shape) == 1 and 0 < dataset.shape[0] <= MAX_CLUSTERS
-        if fits and dataset.id.get_type() in _INT64:
-            check_storage(dataset, 8, CUTOFFS, WeightsError)
-            cutoffs: list[int] = dataset[...].tolist()
-            if cutoffs[0] > 0 and all(a < b for a, b in pairwise(cutoffs)):
-                return cutoffs
-            got = cutoffs
-    raise WeightsError(
+    dataset = find_datasets(file, [CUTOFFS], _EXPECTED)[CUTOFFS]
+    got: object = f"of shape {dataset.shape}"
+    fits = dataset.shape is not None and len(dataset.shape) == 1 and 0 < dataset.shape[0] <= MAX_CLUSTERS
+    if fits and dataset.id.get_type() in (h5py.h5t.STD_I64LE, h5py.h5t.STD_I64BE):
+        check_storage(dataset, 8)
+        cutoffs: list[int] = dataset[...].tolist()
+        if cutoffs[0] > 0 and all(a < b for a, b in pairwise(cutoffs)):
+            return cutoffs
+        got = cutoffs
+    raise ElmoError(
         f"{file.filename}: adaptive/cutoffs is {got}. Expected up to 16 numbers of int64 above 0, each larger than the "
         "one before: where the clusters of words begin."
     )

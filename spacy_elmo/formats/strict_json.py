@@ -11,9 +11,8 @@ from ..errors import shown
 
 
 def parse_json(raw: bytes | str, *, finite: bool = True) -> Any:
-    """Return the value of a JSON text.
+    """Return the value of a JSON text; bytes are UTF-8, with or without a byte order mark.
 
-    raw: the text; bytes are UTF-8, with or without a byte order mark.
     finite: whether numbers that are NaN, infinite or too large for a float are refused.
 
     Raises ValueError, with the reason, if it is no JSON, if an object has a key twice, if a number is refused or an

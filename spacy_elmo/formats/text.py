@@ -10,7 +10,7 @@ import lzma
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import IO, Any, NamedTuple
 
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc
+from spacy.tokens import Doc, DocBin, Span
 
 from ..errors import EMBED_SAME, SOURCE_DAMAGED, CommandError, CorpusError, listed, shown
 from .vectors import key_problem
@@ -44,71 +44,40 @@ def find_files(
     Raises CorpusError if there is no file.
     """
     path = Path(source)
+    problem = "no such file or folder, and no pattern that matches a file"
     if not os.fspath(source):  # Path("") is the current folder
-        raise CorpusError(f'"": no such file or folder, and no pattern that matches a file. Expected {expected}.')
-    with _usable_path(source):
+        raise CorpusError(f'"": {problem}. Expected {expected}.')
+    with _usable(source, expected):
         if path.is_file():
             return [path]
         if path.is_dir():
-            walk = os.walk(path, onerror=_raise)
-            files = [Path(folder, name) for folder, _, names in walk for name in names]
+            problem = "a folder without files that can be read"
+            files = [Path(folder, name) for folder, _, names in os.walk(path, onerror=_raise) for name in names]
         elif path.exists():
             raise CorpusError(f"{path}: neither a file nor a folder. Expected {expected}.")
+        elif glob.has_magic(str(path)):  # glob.glob would follow links to folders, even in circles
+            files = list(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
         else:
-            files = _matching(path, expected)
+            files = []
         hidden = _n_hidden(path)  # dots that the user wrote
         visible = sorted(file for file in files if _n_hidden(file) == hidden and file.is_file())
         if output is not None:
             excluded = Path(output).resolve()
             visible = [file for file in visible if not file.resolve().is_relative_to(excluded)]
-        if not visible:
-            problem = "no such file or folder, and no pattern that matches a file"
-            if path.is_dir():
-                problem = "a folder without files that can be read"
-            raise CorpusError(f"{path}: {problem}. Expected {expected}.")
-        return visible
-
-
-def refuse_inside(
-    source: str | os.PathLike[str], target: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
-) -> None:
-    """Raise CorpusError if what is to be written would belong to the source.
-
-    source: a file, a folder or a pattern.
-    target: the file or folder to be written.
-    output: a folder whose files do not belong to a pattern; see `find_files`.
-    """
-    with _usable_path(source):
-        root, resolved = (Path(os.path.realpath(path)) for path in (source, target))  # resolve() fails if links loop
-        inside = resolved.is_relative_to(root)
-        if not inside and glob.has_magic(str(source)):
-            inside = any(file.resolve().is_relative_to(resolved) for file in find_files(source, output))
-        if inside:
-            raise CorpusError(
-                f"{target}: the output is inside {source}, which is the input. Expected a place outside: give "
-                "another path. Otherwise the output would be read as text the next time."
-            )
+    if not visible:
+        raise CorpusError(f"{path}: {problem}. Expected {expected}.")
+    return visible
 
 
 @contextmanager
-def _usable_path(source: str | os.PathLike[str]) -> Iterator[None]:
-    """Turn errors of paths that can't be used into CorpusError: too long, with NUL, or with half a surrogate pair."""
+def _usable(source: str | os.PathLike[str], expected: str) -> Iterator[None]:
     try:
         yield
     except CorpusError:
         raise
-    except (OSError, ValueError) as error:
-        raise CorpusError(SOURCE_DAMAGED.format(path=shown(os.fspath(source)), reason=error)) from error
-
-
-def _matching(path: Path, expected: str) -> list[Path]:
-    """Return what matches a pattern. Path.glob is used because glob.glob follows links to folders, even in circles."""
-    if not glob.has_magic(str(path)):
-        return []
-    try:
-        return list(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
-    except ValueError as error:  # such as a**
-        raise CorpusError(f"{path}: not a pattern of file names ({error}). Expected {expected}.") from error
+    except (OSError, ValueError) as error:  # too long, with NUL or half a surrogate pair, or such as a**
+        path = shown(os.fspath(source))
+        raise CorpusError(f"{path}: not a pattern or a name of files ({error}). Expected {expected}.") from error
 
 
 def _raise(error: OSError) -> None:
@@ -117,6 +86,22 @@ def _raise(error: OSError) -> None:
 
 def _n_hidden(path: Path) -> int:
     return sum(part.startswith(".") for part in path.parts)
+
+
+def refuse_inside(
+    source: str | os.PathLike[str], target: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
+) -> None:
+    """Raise CorpusError if the file or folder to be written, `target`, would belong to a source (see `find_files`)."""
+    with _usable(source, EXPECTED):
+        root, resolved = (Path(os.path.realpath(path)) for path in (source, target))  # resolve() fails if links loop
+    inside = resolved.is_relative_to(root)
+    if not inside and glob.has_magic(str(source)):
+        inside = any(file.resolve().is_relative_to(resolved) for file in find_files(source, output))
+    if inside:
+        raise CorpusError(
+            f"{target}: the output is inside {source}, which is the input. Expected a place outside: give "
+            "another path. Otherwise the output would be read as text the next time."
+        )
 
 
 def kind_of(path: Path) -> str:
@@ -144,10 +129,7 @@ _SAMPLE = 1 << 22  # bytes of unpacked text by which the size of the rest is est
 
 
 def unpacked_size(path: Path) -> int:
-    """Return the number of bytes that a packed file unpacks to: of a long one an estimate by its beginning.
-
-    Raises CorpusError as `unpacked` does.
-    """
+    """Return the number of bytes that a packed file unpacks to: of a long one an estimate by its beginning."""
     with _opened(path) as (packed, file):
         sample = len(file.read(_SAMPLE))
         return sample if sample < _SAMPLE else max(sample, sample * path.stat().st_size // packed.tell())
@@ -169,12 +151,9 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
         with path.open("rb") as file:
             if path.suffix == ".zst":
                 yield file, io.BufferedReader(_Zstd(file, zstandard), 1 << 16)
-            elif path.suffix == ".gz":
-                with gzip.open(file) as zipped:
+            elif path.suffix in PACKED:
+                with gzip.open(file) if path.suffix == ".gz" else lzma.open(file) as zipped:
                     yield file, zipped  # type: ignore[misc]
-            elif path.suffix == ".xz":
-                with lzma.open(file) as zipped:
-                    yield file, zipped
             else:
                 yield file, file
     except damage as error:
@@ -212,6 +191,28 @@ class _Zstd(io.RawIOBase):
         return n
 
 
+def docs_in(path: Path) -> Iterator[Doc]:
+    """Yield the docs of a .spacy file, which may be packed, and is in memory. Raises CorpusError if it is damaged."""
+    with unpacked(path) as file:
+        data = file.read()
+    try:
+        # a new vocab, so that its strings are freed afterwards
+        yield from DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab)
+    except Exception as error:  # a damaged file fails anywhere in zlib, msgpack, numpy or spaCy
+        raise damaged(path, error) from error
+
+
+def damaged(path: Path, error: Exception) -> CorpusError:
+    """Return the error that tells that a file is damaged. error: what was raised because of that."""
+    reason = error if str(error) else type(error).__name__
+    return CorpusError(SOURCE_DAMAGED.format(path=path, reason=reason))
+
+
+def sentences_of(doc: Doc) -> list[Span]:
+    """Return the sentences of a doc. A doc without sentence boundaries is one sentence."""
+    return list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]]
+
+
 class Unusable(Exception):
     """Raised for a line that can't be used, with the reason."""
 
@@ -231,9 +232,9 @@ LONGEST_LINE = 1 << 24  # bytes
 
 
 def lines_of(file: IO[bytes]) -> Iterator[bytes | None]:
-    """Yield a file's lines, each with its newline; None for a line of more than LONGEST_LINE bytes.
+    """Yield the lines of an open file, each with its newline; None for a line of more than LONGEST_LINE bytes.
 
-    file: open for reading bytes. Only b"\\n" ends a line.
+    Only b"\\n" ends a line.
     """
     while line := file.readline(LONGEST_LINE + 1):
         if len(line) <= LONGEST_LINE or line.endswith(b"\n"):
@@ -245,10 +246,7 @@ def lines_of(file: IO[bytes]) -> Iterator[bytes | None]:
 
 
 def decode_line(line: bytes | None, number: int) -> str:
-    """Return the text of a line, without a byte order mark.
-
-    line: as `lines_of` yields it.
-    number: of the line, from 1.
+    """Return the text of a line that `lines_of` yields, without a byte order mark in the line with the number 1.
 
     Raises Unusable if the line is too long, is not UTF-8, or has a NUL character.
     """
@@ -258,7 +256,7 @@ def decode_line(line: bytes | None, number: int) -> str:
         text = line.decode("utf8")
     except UnicodeDecodeError as error:
         raise Unusable(f"not UTF-8 ({error.reason} at byte {error.start:,})") from error
-    return _usable(text.removeprefix("\ufeff") if number == 1 else text)
+    return _without_nul(text.removeprefix("\ufeff") if number == 1 else text)
 
 
 def json_record(line: str) -> dict[str, Any]:
@@ -285,7 +283,7 @@ def record_text(record: dict[str, Any]) -> str:
     text = record["text"]
     if not isinstance(text, str):
         raise Unusable('"text" is no string')
-    return encodable(_usable(text))
+    return encodable(_without_nul(text))
 
 
 def checked_words(words: list[str]) -> list[str]:
@@ -293,11 +291,11 @@ def checked_words(words: list[str]) -> list[str]:
     for word in words:
         if word.split() != [word]:
             raise Unusable("an empty token, or one with blanks")
-    encodable(_usable(" ".join(words)))
+    encodable(_without_nul(" ".join(words)))
     return words
 
 
-def _usable(text: str) -> str:
+def _without_nul(text: str) -> str:
     if "\0" in text:
         raise Unusable("a NUL character")
     return text
@@ -323,9 +321,7 @@ _LONGEST = 1_000_000  # characters: nlp.max_length, which the tokenizer by itsel
 
 
 def splitter(language: str | None) -> Splitter:
-    """Return a function that splits a text into words.
-
-    language: of the spaCy tokenizer; None: str.split.
+    """Return a function that splits a text into words: spaCy's tokenizer of a language, or str.split.
 
     Raises CorpusError if spaCy does not know the language.
     """
@@ -338,7 +334,7 @@ class Tokenize:
     spaCy's tokenizer stores every word it has seen. It is therefore replaced by a new one from time to time, so that
     memory does not grow with the text.
 
-    load: returns a new pipeline, whose tokenizer is used. Its errors are raised here.
+    load: returns a new pipeline, whose tokenizer is used.
     """
 
     def __init__(self, load: Callable[[], Language]) -> None:
@@ -350,10 +346,7 @@ class Tokenize:
         return [word for token in self._tokens(text) for word in token.text.split()]
 
     def words_and_offsets(self, text: str) -> tuple[list[str], Offsets]:
-        """Return the words of a text, and the places of each in it: of its first character, and after its last one.
-
-        Raises Unusable if it can't be tokenised.
-        """
+        """Return the words of a text, and the places of each in it: of its first character, and after its last one."""
         words, offsets = [], []
         for token in self._tokens(text):
             for match in _WORD.finditer(token.text):
@@ -367,10 +360,8 @@ class Tokenize:
         self._read += len(text)
         if self._read > RENEWED_AFTER:
             self._nlp, self._read = self._load(), len(text)
-        try:
-            return self._nlp.tokenizer(str(text))  # spaCy refuses subclasses of str, such as those that numpy has
-        except UnicodeEncodeError as error:
-            raise Unusable("half of a surrogate pair, which UTF-8 can't represent") from error
+        # spaCy refuses subclasses of str, such as those that numpy has
+        return self._nlp.tokenizer(str(encodable(text)))
 
 
 def words_at_blanks(text: str) -> tuple[list[str], Offsets]:
@@ -402,42 +393,31 @@ def lacks_package(error: Exception) -> bool:
     return isinstance(error, ImportError) and "E048" not in str(error)  # E048: no such language
 
 
-def read_lines(file: IO[str], source: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines of an open text, each with its number from 1, without the whitespace at its ends.
-
-    source: the file's name in messages.
-
-    Raises CommandError if a line is not text in the file's encoding (the message names the line), if the file was
-    opened for bytes, or if reading fails.
-    """
-    number = 0
-    try:
-        for number, line in enumerate(file, 1):
-            if not isinstance(line, str):
-                raise CommandError(f"{source}: opened as bytes. Expected text: open it without the b in its mode.")
-            yield number, line.strip()
-    except UnicodeDecodeError as error:
-        # Python decodes text in blocks. The bad block starts in the line after the one that was yielded last.
-        before = error.object[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n")
-        raise CommandError(
-            f"{source}: line {number + 1 + before} is not {error.encoding.upper()} ({error.reason}). Expected "
-            f"text in {error.encoding.upper()} throughout: convert the file, for example with iconv, or correct "
-            "that line."
-        ) from error
-    except OSError as error:
-        raise CommandError(f"{source}: can't be read ({error}). Expected text, one sentence a line.") from error
-
-
 def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[str]:
     """Return all lines of an open text, without the whitespace at their ends.
 
     source: the file's name in messages.
     keys: whether each line must be usable as the name of an HDF5 dataset.
 
-    Raises CommandError as read_lines does, and for empty lines. With `keys` also for a line that can't be a dataset's
-    name, and for a line that occurs twice.
+    Raises CommandError for an empty line, and for one that is not text in the file's encoding. With `keys` also for a
+    line that can't be a dataset's name, and for one that occurs twice.
     """
-    lines = [line for _, line in read_lines(file, source)]
+    lines: list[str] = []
+    try:
+        for line in file:
+            if not isinstance(line, str):
+                raise CommandError(f"{source}: opened as bytes. Expected text: open it without the b in its mode.")
+            lines.append(line.strip())
+    except UnicodeDecodeError as error:
+        # Python decodes text in blocks. The bad block starts in the line after the one that was read last.
+        before = error.object[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n")
+        encoding = error.encoding.upper()
+        raise CommandError(
+            f"{source}: line {len(lines) + 1 + before} is not {encoding} ({error.reason}). Expected text in {encoding} "
+            "throughout: convert the file, for example with iconv, or correct that line."
+        ) from error
+    except OSError as error:
+        raise CommandError(f"{source}: can't be read ({error}). Expected text, one sentence a line.") from error
     empty = [number for number, line in enumerate(lines, 1) if not line]
     if empty:
         raise CommandError(
@@ -446,38 +426,27 @@ def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[st
             "then splits the text (a warning tells how many there were), or write another file than HDF5, such "
             "as a .spacy file."
         )
-    if keys:
-        _check_keys(lines, source)
-    return lines
-
-
-def _check_keys(lines: Sequence[str], source: str) -> None:
     seen: dict[str, int] = {}
-    for number, line in enumerate(lines, 1):
-        problem = key_problem(line)
-        if problem is not None:
+    for number, line in enumerate(lines if keys else (), 1):
+        if problem := key_problem(line):
             raise CommandError(
                 f"{source}: line {number} can't be the key of its vectors: {problem}. Leave out "
                 "--use-sentence-keys (use_sentence_keys), or change the line."
             )
-        first = seen.setdefault(line, number)
-        if first != number:
+        if (first := seen.setdefault(line, number)) != number:
             raise CommandError(
                 f"{source}: the lines {first} and {number} are the same sentence. Expected each sentence once, "
                 "because it is used as a key: leave out --use-sentence-keys (use_sentence_keys), or remove one "
                 "of the lines."
             )
+    return lines
 
 
 def refuse_same_file(file: IO[str], path: str | os.PathLike[str]) -> None:
-    """Raise CommandError if an open text and the file to write are the same: the output would replace the text.
-
-    file: accepted if it is not a file of the operating system, as a StringIO is not.
-    path: of the file to write. It may be missing.
-    """
+    """Raise CommandError if an open text and the file to write are the same: the output would replace the text."""
     try:
         same = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except (AttributeError, OSError, ValueError):  # no file, or nothing at the path
+    except (AttributeError, OSError, ValueError):  # no file, as a StringIO, or nothing at the path
         return
     if same:
         raise CommandError(EMBED_SAME.format(path=path))

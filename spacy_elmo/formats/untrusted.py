@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
@@ -72,10 +72,8 @@ def ask(
     That process imports neither torch nor spaCy nor the user's program, and it ends when this one does. Its answer is
     not trusted either: names, types and sizes are checked before memory is allocated for the arrays.
 
-    task: a function of a module that needs neither torch nor spaCy. It should call `allow`.
-    path: the task's argument of that name.
-    arguments: the task's other arguments by name, as far as JSON has them.
-    error: class of the exception.
+    task: a function of a module that needs neither torch nor spaCy. It should call `allow`. Its arguments are `path`
+        and `arguments`, which are what JSON has.
     max_bytes: size of all arrays together, at most.
     allocate: makes an array of a shape and a type, into which the values are copied.
 
@@ -86,22 +84,33 @@ def ask(
     request = {"parent": os.getpid(), "module": task.__module__, "function": task.__name__}
     request["arguments"] = {"path": os.fspath(path), **arguments}
     seconds = _PATIENCE * seconds_for(max_bytes)
-    with _started(path, error) as process:
+    try:
+        process = _start()
+    except (OSError, ValueError) as exc:
+        raise error(_not_started(path, str(exc))) from exc
+    clock = threading.Timer(seconds, process.kill)
+    clock.daemon = True
+    with process:
         assert process.stdin
         assert process.stdout
-        end = time.monotonic() + seconds
-        clock = threading.Timer(seconds, process.kill)
-        clock.daemon = True
-        clock.start()
         try:
-            _send(process.stdin, request)
+            end = time.monotonic() + seconds
+            clock.start()
+            try:
+                process.stdin.write(json.dumps(request).encode() + b"\n")
+                process.stdin.flush()
+            except OSError:  # the process has ended, which its missing answer tells
+                with contextlib.suppress(OSError):
+                    process.stdin.close()  # else it would be written again
             ready = process.stdout.readline(len(_READY)) == _READY
             answer = _answer(process.stdout, path, error, max_bytes, allocate) if ready else None
+            clock.cancel()
+            if answer is None:
+                raise error(_end_of(process, path, ready, seconds if time.monotonic() >= end else None))
+            return answer
         finally:
             clock.cancel()
-        if answer is None:
-            raise error(_end_of(process, path, ready, seconds if time.monotonic() >= end else None))
-        return answer
+            process.kill()
 
 
 def unfit_error(path: str | os.PathLike[str], got: str, error: type[ElmoError]) -> ElmoError:
@@ -114,28 +123,18 @@ def seconds_for(n_bytes: int) -> int:
     return min(_MARGIN_SECONDS + n_bytes // _BYTES_A_SECOND, _MAX_SECONDS)
 
 
-@contextlib.contextmanager
-def _started(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[subprocess.Popen[bytes]]:
-    """Start the process, and end it after the block."""
+def _start() -> subprocess.Popen[bytes]:
     folders = dict.fromkeys(str(Path(str(module.__file__)).resolve().parents[1]) for module in (np, h5py))
     flags = ["-I", *(["-B"] if sys.dont_write_bytecode else [])]
-    try:
-        process = subprocess.Popen(
-            [sys.executable or "", *flags, "-c", _START, str(Path(__file__).resolve().parents[1]), *folders],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # One thread: each further one of OpenBLAS takes address space.
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-        )
-    except (OSError, ValueError) as exc:
-        raise error(_not_started(path, str(exc))) from exc
-    with process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    return subprocess.Popen(
+        [sys.executable or "", *flags, "-c", _START, str(Path(__file__).resolve().parents[1]), *folders],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # One thread: each further one of OpenBLAS takes address space.
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+    )
 
 
 def _not_started(path: str | os.PathLike[str], reason: str) -> str:
@@ -143,15 +142,6 @@ def _not_started(path: str | os.PathLike[str], reason: str) -> str:
         f"{path}: not read, because the process that reads untrusted files could not be started ({reason}). Read "
         "the file without untrusted=True only if you trust it."
     )
-
-
-def _send(stdin: IO[bytes], request: Mapping[str, Any]) -> None:
-    try:
-        stdin.write(json.dumps(request).encode() + b"\n")
-        stdin.flush()
-    except OSError:  # the process has ended, which its missing answer tells
-        with contextlib.suppress(OSError):
-            stdin.close()  # else it would be written again
 
 
 def _answer(

@@ -22,21 +22,14 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import VectorsError, shown
+from ..errors import ElmoError, VectorsError, shown
 from .atomic import replacing, writing
-from .hdf5 import (
-    MAX_BYTES,
-    Floats,
-    allowed_bytes,
-    check_dataset,
-    find_dataset,
-    list_names,
-    open_hdf5,
-    read_dataset,
-    read_string,
-    shape_of,
-)
+from .hdf5 import MAX_BYTES, Floats, allowed_bytes, check_dataset, find_dataset, open_hdf5, read_dataset, read_string
 from .untrusted import Result, allow, ask, unfit_error
+
+INDEX_NAME = "sentence_to_index"
+_EXPECTED = "a file of embedded sentences"
+_SHAPES = "Expected (layers, tokens, width) or (tokens, width)."
 
 
 class DeferredErrorFile:
@@ -98,10 +91,6 @@ class DeferredErrorFile:
         return self._file.tell()
 
 
-INDEX_NAME = "sentence_to_index"
-EXPECTED_VECTORS = "a file of embedded sentences"
-
-
 @final
 class VectorsWriter:
     """Writes embedded sentences one by one. The file appears when the ``with`` block succeeds.
@@ -129,8 +118,7 @@ class VectorsWriter:
         with ExitStack() as stack:
             temporary = stack.enter_context(replacing(self.path, VectorsError))
             with writing(self._named, VectorsError):
-                raw = stack.enter_context(open(temporary, "x+b", buffering=0))
-                self._raw = DeferredErrorFile(raw)
+                self._raw = DeferredErrorFile(stack.enter_context(open(temporary, "x+b", buffering=0)))
                 self._file = stack.enter_context(h5py.File(self._raw, "w"))
                 self._raw.check()
             self._stack = stack.pop_all()
@@ -153,7 +141,6 @@ class VectorsWriter:
     def write(self, sentence: str, vectors: npt.ArrayLike, key: str | None = None) -> None:
         """Add a sentence.
 
-        sentence: its text.
         vectors: *Shape:* (layers, tokens, width) or (tokens, width), stored as float32.
         key: name of the dataset; None: the number of sentences written so far.
 
@@ -165,8 +152,7 @@ class VectorsWriter:
         if not isinstance(sentence, str):
             raise VectorsError(f"the sentence is {shown(sentence)}. Expected a string.")
         name = str(self._n_written) if key is None else key
-        problem = key_problem(name)
-        if problem is not None:
+        if problem := key_problem(name):
             raise VectorsError(
                 f"the key {shown(name)} can't name a dataset: {problem}. Use another key, or none: then a number "
                 "is used."
@@ -207,9 +193,8 @@ def _checked_floats(vectors: npt.ArrayLike, source: str) -> Floats:
     except (TypeError, ValueError) as exc:
         raise VectorsError(f"{source} can't be converted to float32 ({exc}).") from exc
     if array.ndim not in (2, 3):
-        raise VectorsError(f"{source} has shape {array.shape}. Expected (layers, tokens, width) or (tokens, width).")
-    n_bad = int(array.size - np.isfinite(array).sum())
-    if n_bad:
+        raise VectorsError(f"{source} has shape {array.shape}. {_SHAPES}")
+    if n_bad := int(array.size - np.isfinite(array).sum()):
         raise VectorsError(f"{source} has {n_bad} values that are NaN or too large for float32. Expected none.")
     return array
 
@@ -231,55 +216,45 @@ def read_vectors(path: str | os.PathLike[str], *, untrusted: bool = False) -> It
     if untrusted:
         yield from _read_apart(path)
         return
-    with open_hdf5(path, EXPECTED_VECTORS, VectorsError) as file:
-        for text, name, dataset in datasets_in(file):
-            check_dataset(dataset, name, VectorsError)
-            yield text, read_dataset(dataset, name, VectorsError)
+    with open_hdf5(path, _EXPECTED, VectorsError) as file:
+        for text, dataset in _datasets_in(file):
+            check_dataset(dataset)
+            yield text, read_dataset(dataset)
 
 
-def datasets_in(file: h5py.File, first: int = 0) -> Iterator[tuple[str | None, str, h5py.Dataset]]:
-    """Find the embedded sentences of a file in order. Their values are not checked.
-
-    first: number of the sentence to begin with.
-
-    Yields the text, as `read_vectors` does, and the dataset with its name. Raises VectorsError.
-    """
-    keyed = keyed_datasets(file)
-    yield from ((key, key, dataset) for key, dataset in keyed[first:])
-    if keyed:
+def _datasets_in(file: h5py.File, first: int = 0) -> Iterator[tuple[str | None, h5py.Dataset]]:
+    """Yield the texts and the datasets of a file from the sentence `first` on. Values are not checked."""
+    if keyed := keyed_datasets(file):
+        yield from keyed[first:]
         return
-    n_sentences = sum(_is_number(name) for name in list_names(file, VectorsError))
+    n_sentences = sum(map(_is_number, file))
     sentences = _read_index(file, n_sentences)
     for i in range(first, n_sentences):
-        dataset = find_dataset(file, str(i), VectorsError)
+        dataset = find_dataset(file, str(i))
         if dataset is None:
             numbered = f"{n_sentences:,} datasets with a number as their name"
-            raise VectorsError(
+            raise ElmoError(
                 f"{file.filename}: the dataset {i} is missing, though the file has {numbered}. Expected 0, 1, 2 ..."
             )
-        shape = shape_of(dataset, str(i), VectorsError)
-        if shape is None or len(shape) not in (2, 3):
-            source = f"{file.filename}: the dataset {i}"
-            raise VectorsError(f"{source} has shape {shape}. Expected (layers, tokens, width) or (tokens, width).")
-        yield sentences.get(i), str(i), dataset
+        if dataset.shape is None or len(dataset.shape) not in (2, 3):
+            raise ElmoError(f"{file.filename}: the dataset {i} has shape {dataset.shape}. {_SHAPES}")
+        yield sentences.get(i), dataset
 
 
 def keyed_datasets(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
     """Return the datasets of a file whose datasets are all named by their sentences, with these names.
 
     Returns an empty list if the file has anything else: numbered datasets, an index, groups, links or other shapes.
-    Raises VectorsError if the file is damaged.
     """
-    names = list_names(file, VectorsError)
-    if any(name == INDEX_NAME or name == "char_embed" or _is_number(name) for name in names):
-        return []
-    if any(file.get(name, getclass=True, getlink=True) is not h5py.HardLink for name in names):
-        return []
-    if any(file.get(name, getclass=True) is not h5py.Dataset for name in names):
-        return []
-    candidates = [(name, find_dataset(file, name, VectorsError)) for name in names]
-    datasets = [(name, dataset) for name, dataset in candidates if dataset is not None and len(dataset.shape) in (2, 3)]
-    return datasets if len(datasets) == len(names) else []
+    datasets = []
+    for name in file:
+        is_link = file.get(name, getclass=True, getlink=True) is not h5py.HardLink
+        if is_link or file.get(name, getclass=True) is not h5py.Dataset or _is_number(name):
+            return []
+        if name in (INDEX_NAME, "char_embed") or len(file[name].shape or ()) not in (2, 3):
+            return []
+        datasets.append((name, file[name]))
+    return datasets
 
 
 def _is_number(name: str) -> bool:
@@ -289,27 +264,27 @@ def _is_number(name: str) -> bool:
 
 def _read_index(file: h5py.File, n_sentences: int) -> dict[int, str]:
     """Return the sentences by number, from sentence_to_index; empty if the file has none."""
-    dataset = find_dataset(file, INDEX_NAME, VectorsError)
+    dataset = find_dataset(file, INDEX_NAME)
     if dataset is None:
         if not n_sentences:
-            raise VectorsError(
+            raise ElmoError(
                 f"{file.filename}: no dataset 0 and no sentence_to_index at its root. Expected a file of embedded "
                 "sentences: those in groups, such as a group for each document, are not read."
             )
         return {}
-    text = read_string(dataset, INDEX_NAME, VectorsError)
+    text = read_string(dataset)
     try:
         entries = json.loads(text)
     except (ValueError, RecursionError):
         entries = None
     if not isinstance(entries, dict):
-        raise VectorsError(
+        raise ElmoError(
             f"{file.filename}: sentence_to_index is {shown(text)}. Expected one string: JSON of sentence: index."
         )
     sentences = {}
     for sentence, index in entries.items():
         if not isinstance(index, str) or not _is_number(index) or len(index) > 18 or int(index) >= n_sentences:
-            raise VectorsError(
+            raise ElmoError(
                 f"{file.filename}: sentence_to_index gives the index {shown(index)}. Expected one of 0 to "
                 f"{n_sentences - 1}."
             )
@@ -342,16 +317,15 @@ def _read_part(path: str, first: int) -> Result:
     least = allowed_bytes(path, 0)
     allow(least)
     n_bytes = n_characters = 0
-    found: list[tuple[str | None, str, h5py.Dataset]] = []
-    with open_hdf5(path, EXPECTED_VECTORS, VectorsError) as file:
-        for text, name, dataset in datasets_in(file, first):
-            n_bytes += 4 * math.prod(shape_of(dataset, name, VectorsError) or ())
+    found: list[tuple[str | None, h5py.Dataset]] = []
+    with open_hdf5(path, _EXPECTED, VectorsError) as file:
+        for text, dataset in _datasets_in(file, first):
+            n_bytes += 4 * math.prod(dataset.shape or ())
             n_characters += len(text or "")
             if found and (n_bytes > _BYTES or n_characters > _CHARACTERS or len(found) == _SENTENCES):
                 break
-            found.append((text, name, dataset))
+            found.append((text, dataset))
         allow(max(least, min(n_bytes, allowed_bytes(path, MAX_BYTES))))
-        for _, name, dataset in found:
-            check_dataset(dataset, name, VectorsError)
-        arrays = {str(i): read_dataset(dataset, name, VectorsError) for i, (_, name, dataset) in enumerate(found)}
-        return [text for text, *_ in found], arrays
+        for _, dataset in found:
+            check_dataset(dataset)
+        return [text for text, _ in found], {str(i): read_dataset(dataset) for i, (_, dataset) in enumerate(found)}

@@ -18,8 +18,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import WeightsError, listed
-from .atomic import write_hdf5
+from ..errors import ElmoError, WeightsError, listed
 from .characters import N_CHARACTERS
 from .hdf5 import (
     MAX_BYTES,
@@ -27,12 +26,12 @@ from .hdf5 import (
     allowed_bytes,
     check_bytes,
     check_dataset,
-    exists,
+    find,
     find_dataset,
     find_datasets,
     open_hdf5,
     read_dataset,
-    shape_of,
+    write_hdf5,
 )
 from .options import BiLMOptions
 from .untrusted import Result, allow, ask
@@ -46,11 +45,10 @@ LSTM_PROJECTION = ".projection"
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a dataset and its place in a parameter: parameter[target] = dataset[source].
+    """A part of a dataset and its place in a parameter: parameter[target] = dataset[source], perhaps transposed.
 
     shape: of the complete parameter.
     target, source: indices; () is all.
-    transposed: whether the order of all axes is reversed on the way.
     """
 
     parameter: str
@@ -65,7 +63,6 @@ class Entry:
     """A dataset of weights.hdf5.
 
     axes: for each axis the size, and the key in options.json that determines it.
-    parts: where its values are in the parameters.
     """
 
     dataset: str
@@ -74,7 +71,6 @@ class Entry:
 
     @property
     def shape(self) -> Shape:
-        """The dataset's shape."""
         return tuple(size for size, _ in self.axes)
 
 
@@ -170,17 +166,14 @@ def _cell(options: BiLMOptions, layer: int, direction: int, projection: bool) ->
 
 
 def check_arrays(arrays: Mapping[str, Floats], options: BiLMOptions, source: str) -> None:
-    """Check that arrays are the parameters of a biLM (see `expected_parameters`).
-
-    source: where the arrays are from, as the beginning of the message.
+    """Check that arrays are the parameters of a biLM (see `expected_parameters`), for a message that names `source`.
 
     Raises WeightsError as check_shapes does, and if a value is not finite, or if row 0 of the character embedding (the
     mask) is not zero, since weights.hdf5 has no place for it.
     """
     check_shapes(arrays, options, source)
     for name, array in arrays.items():
-        n_bad = int(array.size - np.isfinite(array).sum())
-        if n_bad:
+        if n_bad := int(array.size - np.isfinite(array).sum()):
             raise WeightsError(f"{source}: {name} holds {n_bad} values that are NaN or infinite. Expected none.")
     if arrays["char_cnn.embedding.weight"][0].any():
         raise WeightsError(
@@ -190,10 +183,7 @@ def check_arrays(arrays: Mapping[str, Floats], options: BiLMOptions, source: str
 
 
 def check_shapes(arrays: Mapping[str, Floats], options: BiLMOptions, source: str) -> None:
-    """Raise WeightsError if arrays of a biLM are missing, unexpected, misshapen or not float32.
-
-    source: where the arrays are from, as the beginning of the message.
-    """
+    """Raise WeightsError, which names `source`, if arrays are missing, unexpected, misshapen or not float32."""
     for name, array in arrays.items():
         if not isinstance(array, np.ndarray) or array.dtype.newbyteorder("=") != np.float32:
             got = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
@@ -206,7 +196,6 @@ def check_shapes(arrays: Mapping[str, Floats], options: BiLMOptions, source: str
 # Bytes, as torch aligns its tensors. With another alignment, matrix multiplications may differ in the last bits.
 ALIGNMENT = 64
 _ITEM_SIZE = 4  # bytes of a float32
-_EXPECTED = "the weights.hdf5 of a biLM"
 # The official files have float32. AllenNLP reads all three.
 TYPES = ("float32", "float16", "float64")
 
@@ -215,14 +204,12 @@ def read_weights(
     path: str | os.PathLike[str],
     options: BiLMOptions,
     *,
-    trusted: bool = False,
     untrusted: bool = False,
     max_bytes: int = MAX_BYTES,
 ) -> dict[str, Floats]:
     """Read a weight file.
 
     options: the sizes that the file must have. Projections that the sizes do not require are read if the file has them.
-    trusted: whether to skip the check of how the values are stored, which doubles the time of reading.
     untrusted: whether to read the file in a process of its own, with limits on memory and time (see SECURITY.md). It
         takes longer (see there), and while it reads, a second copy of the weights in memory.
     max_bytes: how much memory the weights may take; four times the size of the file is always allowed, and what the
@@ -235,25 +222,24 @@ def read_weights(
     """
     if untrusted:
         # more than the file has is never needed; it has no row for padding
-        n_bytes = min(_ITEM_SIZE * n_values(weights_table(options, True, True)), allowed_bytes(path, max_bytes))
+        n_bytes = min(_n_bytes(weights_table(options, True, True)), allowed_bytes(path, max_bytes))
         arguments = {"options": options.to_dict(), "max_bytes": max_bytes, "n_bytes": n_bytes}
         largest = n_bytes + _ITEM_SIZE * options.char_dim
-        _, arrays, texts = ask(_read_apart, path, arguments, WeightsError, largest, _aligned_floats)
+        _, arrays, texts = ask(_read_apart, path, arguments, WeightsError, largest, _aligned)
         check_arrays(arrays, options, str(path))
         for text in texts:
             warnings.warn(text, stacklevel=2)
         return arrays
-    with open_hdf5(path, _EXPECTED, WeightsError) as file:
+    with open_hdf5(path, "the weights.hdf5 of a biLM", WeightsError) as file:
         table = {entry.dataset: entry for entry in _table_of(file, options)}
-        expected = "the weights of a biLM with the sizes of its options"
-        datasets = find_datasets(file, table, expected, WeightsError)
+        datasets = find_datasets(file, table, "the weights of a biLM with the sizes of its options")
         problems = [problem for name, entry in table.items() if (problem := _shape_problem(entry, datasets[name]))]
         if problems:
-            raise WeightsError(f"{path}: the datasets and the options disagree: {listed(problems, '; ')}.")
+            raise ElmoError(f"{path}: the datasets and the options disagree: {listed(problems, '; ')}.")
         _refuse_larger_model(file, options)
-        check_bytes(_ITEM_SIZE * n_values(table.values()), path, "the biLM", WeightsError, max_bytes)
-        for name, dataset in datasets.items() if not trusted else ():
-            check_dataset(dataset, name, WeightsError, TYPES, max_bytes)
+        check_bytes(_n_bytes(table.values()), path, "the biLM", max_bytes)
+        for dataset in datasets.values():
+            check_dataset(dataset, TYPES, max_bytes)
         kinds = {dataset.dtype.name for dataset in datasets.values()} - {TYPES[0]}
         if kinds:
             message = (
@@ -263,10 +249,10 @@ def read_weights(
             warnings.warn(message, stacklevel=2)
         arrays = {}
         for name, entry in table.items():
-            values = read_dataset(datasets[name], name, WeightsError)
+            values = read_dataset(datasets[name])
             for part in entry.parts:
                 if part.parameter not in arrays:
-                    arrays[part.parameter] = _aligned_zeros(part.shape)
+                    arrays[part.parameter] = _aligned(part.shape)
                 piece = values[part.source]
                 arrays[part.parameter][part.target] = piece.T if part.transposed else piece
     return arrays
@@ -277,21 +263,15 @@ def _read_apart(path: str, options: dict[str, Any], max_bytes: int, n_bytes: int
     return None, read_weights(path, BiLMOptions.from_dict(options), max_bytes=max_bytes)
 
 
-def n_values(table: Iterable[Entry]) -> int:
-    """Return the number of values in all datasets of a table."""
-    return sum(math.prod(entry.shape) for entry in table)
+def _n_bytes(table: Iterable[Entry]) -> int:
+    return _ITEM_SIZE * sum(math.prod(entry.shape) for entry in table)
 
 
-def _aligned_floats(shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
-    """Return an array for values of a process that reads an untrusted file: zeros if they are float32."""
-    return _aligned_zeros(shape) if dtype == np.float32 else np.empty(shape, dtype)
-
-
-def _aligned_zeros(shape: tuple[int, ...]) -> Floats:
+def _aligned(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
     """Return zeros whose memory begins at a multiple of ALIGNMENT."""
     size = math.prod(shape)
-    values: Floats = np.zeros(size + ALIGNMENT // 4, np.float32)
-    start = -values.ctypes.data % ALIGNMENT // 4
+    values = np.zeros(size + ALIGNMENT, dtype)
+    start = -values.ctypes.data % ALIGNMENT // values.itemsize
     return values[start : start + size].reshape(shape)
 
 
@@ -321,20 +301,16 @@ def _dataset_values(entry: Entry, arrays: Mapping[str, Floats]) -> Floats:
 
 
 def _table_of(file: h5py.File, options: BiLMOptions) -> list[Entry]:
-    """Return the table of the datasets in a file, with the optional projections that the file has.
-
-    Raises WeightsError if the file has some but not all datasets of an optional projection.
-    """
-    minimal = _table_for(options, ())
-    names = {entry.dataset for entry in minimal}
-    optional = [entry.dataset for entry in weights_table(options, True, True) if entry.dataset not in names]
+    """Return the table of the datasets in a file. Optional projections must be there completely or not at all."""
+    needed = {entry.dataset for entry in _table_for(options, ())}
+    optional = [entry.dataset for entry in weights_table(options, True, True) if entry.dataset not in needed]
     has = {"CNN_proj/": options.has_char_projection, "RNN_": options.has_lstm_projection}
     for prefix in has:
         group = [name for name in optional if name.startswith(prefix)]
-        present = [name for name in group if find_dataset(file, name, WeightsError) is not None]
+        present = [name for name in group if find_dataset(file, name) is not None]
         missing = [name for name in group if name not in present]
         if present and missing:
-            raise WeightsError(
+            raise ElmoError(
                 f"{file.filename}: some of the optional datasets are present ({listed(present)}) and some are "
                 f"missing ({listed(missing)}). Expected all or none."
             )
@@ -351,15 +327,15 @@ def _refuse_larger_model(file: h5py.File, options: BiLMOptions) -> None:
         f"RNN_0/RNN/MultiRNNCell/Cell{options.n_layers}": f"lstm.n_layers is {options.n_layers}",
     }
     for name, but in beyond.items():
-        if exists(file, name, WeightsError):
-            raise WeightsError(
+        if find(file, name) is not None:
+            raise ElmoError(
                 f"{file.filename}: the file has {name}, but {but}. Use the options that came with the file."
             )
 
 
 def _shape_problem(entry: Entry, dataset: h5py.Dataset) -> str | None:
     """Return what is wrong with a dataset's shape, and the options' keys that it contradicts; None if it is right."""
-    got = shape_of(dataset, entry.dataset, WeightsError)
+    got = dataset.shape  # None of h5py.Empty
     if got == entry.shape:
         return None
     if got is not None and len(got) == len(entry.shape):
@@ -379,7 +355,7 @@ class Reader(NamedTuple):
 def readers_of(
     options: BiLMOptions, parameters: Iterable[str] | None = None, contents: Mapping[str, Any] | None = None
 ) -> list[Reader]:
-    """Return the programs that read official files, each with what it cannot read.
+    """Return this package, AllenNLP and bilm-tf, each with what it cannot read of a biLM.
 
     parameters: names of the biLM's parameters (see `expected_parameters`); None: those that the sizes require.
     contents: of its options.json; None: what `BiLMOptions.to_dict` returns.

@@ -213,11 +213,10 @@ def load_arrays(
     """
     check_files(options_file, weight_file, bilm)
     options = load_options(options_file, bilm)
-    trusted = weight_file is None if bilm is None else is_embedded(bilm)
     if bilm is not None:
         weight_file = _files_of(bilm, weights=True)[1]
     with _naming("weight_file" if bilm is None else "bilm"):
-        return options, read_weights(weight_file or embedded_files()[1], options, trusted=trusted)
+        return options, read_weights(weight_file or embedded_files()[1], options)
 
 
 def load_named_arrays(name: File | None = None, weight_file: File | None = None) -> tuple[BiLMOptions, Arrays]:

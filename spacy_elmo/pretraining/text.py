@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from ..errors import CorpusError
-from ..formats.docbin import docs_in, sentences_of
 from ..formats.text import (
     EXPECTED,
     BadLine,
@@ -18,12 +17,14 @@ from ..formats.text import (
     Unusable,
     checked_words,
     decode_line,
+    docs_in,
     find_files,
     json_record,
     kind_of,
     lines_of,
     record_text,
     record_tokens,
+    sentences_of,
     splitter,
     unpacked,
 )

@@ -29,6 +29,9 @@ from spacy_elmo.errors import CorpusError, ProcessError, SettingsError, WeightsE
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
 
 
+SETTINGS = ShardSettings(BiLMChoice(BILM), "npy", Selection("mean", sentence=True), None, tokenized=True, docs=False)
+
+
 @pytest.mark.slow
 def test_an_error_in_the_file_of_code_is_told(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text("class OwnError(Exception): pass\n\nraise OwnError('no such table')\n")
@@ -72,10 +75,9 @@ def test_the_first_error_is_raised(n_read: int, first: str, tmp_path: Path, monk
         raise ValueError("reading")
 
     monkeypatch.setattr(workers, "ProcessPoolExecutor", FailingPool)
-    settings = ShardSettings(BiLMChoice(BILM), "npy", Selection("mean"), None, False, False)
     done: list[Any] = []
     with pytest.raises(ValueError, match=first):
-        workers.run_workers(shards(), settings, 2, tmp_path, done.append, lambda *_: None)
+        workers.run_workers(shards(), SETTINGS, 2, tmp_path, done.append, lambda *_: None)
     assert [facts.shard for facts in done] == [0]
 
 
@@ -140,8 +142,7 @@ def test_a_machine_that_does_not_share_the_folder_is_named(tmp_path: Path) -> No
 
 
 def test_a_task_ends_when_its_mark_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = ShardSettings(BiLMChoice(BILM), "spacy", Selection.of("mean", "float32", False), None, False, False)
-    writer, mark = ShardWriter(settings), tmp_path / "mark"
+    writer, mark = ShardWriter(SETTINGS), tmp_path / "mark"
     mark.touch()
     embed_window = writer._embed
 
@@ -157,9 +158,8 @@ def test_a_task_ends_when_its_mark_is_deleted(tmp_path: Path, monkeypatch: pytes
 
 
 def test_another_version_is_refused() -> None:
-    settings = ShardSettings(BiLMChoice(BILM), "spacy", Selection.of("mean", "float32", False), None, False, False)
     with pytest.raises(SettingsError, match=r"has spacy-elmo .*\. Expected 0\.0\.1,"):
-        workers._load("0.0.1", settings, *settings.bilm.load_arrays())
+        workers._load("0.0.1", SETTINGS, *SETTINGS.bilm.load_arrays())
 
 
 class FailingRay:
@@ -189,10 +189,9 @@ class FailingRay:
 
 def test_the_first_error_is_raised_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_ray", FailingRay)
-    settings = ShardSettings(BiLMChoice(BILM), "npy", Selection("mean"), None, False, False)
     shards = (Shard(number, []) for number in range(8))
     with pytest.raises(ValueError, match="shard 0"):
-        workers.run_cluster(shards, settings, 3, tmp_path, lambda facts: None, lambda *_: None)
+        workers.run_cluster(shards, SETTINGS, 3, tmp_path, lambda facts: None, lambda *_: None)
 
 
 class WaitingRay:
@@ -247,16 +246,6 @@ def test_without_ray_the_error_says_what_to_install(
     with pytest.raises(SettingsError, match=r"spacy-elmo\[ray\]"):
         embed(text, tmp_path / "out", bilm=BILM, engine="ray")
     assert not (tmp_path / "out").exists()
-
-
-def test_settings_that_do_not_fit_are_refused(text: Path, tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="engine is 'spark'"):
-        embed(text, tmp_path / "out", bilm=BILM, engine="spark")
-    with pytest.raises(SettingsError, match="only the engine ray"):
-        embed(text, tmp_path / "out", bilm=BILM, address="auto")
-    with pytest.raises(SettingsError, match="one file, which one process writes"):
-        embed(text, tmp_path / "out.parquet", bilm=BILM, engine="ray")
-    assert not [*tmp_path.glob("out*")]
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_elmo.errors import ElmoError
@@ -38,6 +38,7 @@ def test_golden(name: str, golden: Path) -> None:
 words = st.text(max_size=40) | st.sampled_from(["<S>", "</S>", "", "\0", "a\0", "\ud800", "x\udfffy", "é" * 30])
 
 
+@settings(max_examples=30, deadline=None)
 @given(st.lists(words, max_size=8), st.integers(3, 60))
 def test_definition(drawn: list[str], max_characters: int) -> None:
     ids = words_to_ids(drawn, max_characters)
@@ -50,10 +51,6 @@ def test_boundaries() -> None:
     assert ids.tolist() == [[259, 257, 260, 261, 261], [259, 258, 260, 261, 261]]
     np.testing.assert_array_equal(words_to_ids(["<S>", "</S>"]), boundary_ids(50))
     assert words_to_ids(["<s>"], 6).tolist() == [[259, 61, 116, 63, 260, 261]]
-
-
-def test_a_lone_surrogate_is_dropped() -> None:
-    np.testing.assert_array_equal(words_to_ids(["\ud800a", "\ud800"]), words_to_ids(["a", ""]))
 
 
 def test_padding_of_sentences() -> None:
@@ -76,11 +73,6 @@ def test_count_truncated() -> None:
     assert count_truncated(["ab", "abc"], 4) == 1
 
 
-def test_words_that_share_their_first_bytes() -> None:
-    ids = words_to_ids(["a" * 48, "a" * 300])
-    np.testing.assert_array_equal(ids[0], ids[1])
-
-
 @pytest.mark.parametrize("function", [words_to_ids, batch_to_ids_array, count_truncated])
 @pytest.mark.parametrize("value", [2, 0, -1, 50.0, None])
 def test_bad_max_characters(function, value: object) -> None:
@@ -88,12 +80,15 @@ def test_bad_max_characters(function, value: object) -> None:
         function([], value)
 
 
-def test_strings_where_lists_belong() -> None:
-    with pytest.raises(ElmoError, match="split it into tokens"):
-        words_to_ids("a word")
-    with pytest.raises(ElmoError, match="split it into tokens"):
-        batch_to_ids_array(["a word"])
-    with pytest.raises(ElmoError, match="a word is 3"):
-        words_to_ids(["a", 3])
-    with pytest.raises(ElmoError, match="a word is b'x'"):
-        count_truncated([b"x"])
+@pytest.mark.parametrize(
+    ("function", "value", "message"),
+    [
+        (words_to_ids, "a word", "split it into tokens"),
+        (batch_to_ids_array, ["a word"], "split it into tokens"),
+        (words_to_ids, ["a", 3], "a word is 3"),
+        (count_truncated, [b"x"], "a word is b'x'"),
+    ],
+)
+def test_what_is_no_list_of_words(function, value: object, message: str) -> None:
+    with pytest.raises(ElmoError, match=message):
+        function(value)

@@ -48,7 +48,6 @@ def adaptive(tmp_path: Path) -> Path:
 def test_kinds(weights: Path, vectors: Path, softmax: Path, adaptive: Path) -> None:
     kinds = {weights: "weights", vectors: "vectors", softmax: "softmax", adaptive: "softmax"}
     assert {path: ask_kind(path) for path in kinds} == kinds
-    assert {path: check(path) for path in kinds} == kinds
 
 
 def test_softmaxes(softmax: Path, adaptive: Path) -> None:
@@ -67,6 +66,7 @@ def test_facts(weights: Path, vectors: Path) -> None:
         assert ask_shapes(weights) == [(name, file[name].shape) for name in MAIN]
 
 
+@pytest.mark.slow
 def test_more_memory_than_allowed(softmax: Path) -> None:
     write_softmax(softmax, np.zeros((3000, 100), "f4"), np.zeros(3000, "f4"), compress=True)
     for read in (read_output_layer, ask_output_layer):
@@ -75,6 +75,7 @@ def test_more_memory_than_allowed(softmax: Path) -> None:
         assert read(softmax, 1_212_000)[1]["weight"].shape == (3000, 100)
 
 
+@pytest.mark.slow
 def test_vectors_that_unpack_to_gigabytes(vectors: Path) -> None:
     """3 GiB in chunks of 1 MiB, each of zeros."""
     with h5py.File(vectors, "a") as file:
@@ -91,6 +92,7 @@ def test_vectors_that_unpack_to_gigabytes(vectors: Path) -> None:
 @pytest.mark.parametrize("kind", ["weights", "vectors", "softmax", "adaptive"])
 def test_a_list_of_free_blocks_without_end(kind: str, request: pytest.FixtureRequest) -> None:
     path: Path = request.getfixturevalue(kind)
+    assert check(path) == kind.replace("adaptive", "softmax")
     make_heap_cycle(path)
     with pytest.raises(ElmoError, match="get it again"):
         check(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import time
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from weight_files import CELL, W_0, Arrays, assert_same, contents, random_arrays, refused, rewrite, rewrite_as
+from weight_files import CELL, W_0, Arrays, assert_same, contents, refused, rewrite, rewrite_as
 
 from spacy_elmo.errors import SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions, expected_parameters, read_weights, write_weights
@@ -35,14 +34,6 @@ def test_other_ways_to_store_float32(weights: Path, options: BiLMOptions, arrays
     assert_same(read_weights(weights, options), arrays)
 
 
-def test_compressed_zeros(weights: Path, options: BiLMOptions) -> None:
-    big = replace(options, filters=((1, 1500),), projection_dim=5)
-    zeros = {name: np.zeros(shape, np.float32) for name, shape in expected_parameters(big).items()}
-    write_weights(weights, big, zeros)
-    rewrite(weights, "CNN_high_0/W_carry", compression="gzip", compression_opts=9, chunks=(1500, 1500))
-    assert_same(read_weights(weights, big), zeros)
-
-
 @pytest.mark.parametrize("name", [W_0, CELL, "RNN_0"])
 @pytest.mark.parametrize("external", [False, True])
 def test_links(weights: Path, options: BiLMOptions, name: str, external: bool, tmp_path: Path) -> None:
@@ -51,12 +42,6 @@ def test_links(weights: Path, options: BiLMOptions, name: str, external: bool, t
         file.move(name, "moved")
         file[name] = h5py.ExternalLink("other.hdf5", "/moved") if external else h5py.SoftLink("/moved")
     refused(weights, options, f"{name} is a link")
-
-
-def test_link_to_nowhere(weights: Path, options: BiLMOptions) -> None:
-    for link in (h5py.SoftLink("/nowhere"), h5py.ExternalLink("no.hdf5", "/x")):
-        rewrite_as(weights, lambda file, values, link=link: file.__setitem__(W_0, link))
-        refused(weights, options, f"{W_0} is a link")
 
 
 def virtual(file: h5py.File, values: np.ndarray) -> None:
@@ -76,23 +61,6 @@ def one_of_two_chunks(file: h5py.File, values: np.ndarray) -> None:
     file.create_dataset(W_0, values.shape, "f4", chunks=(5, 32), compression="gzip")[:5] = values[:5]
 
 
-def bomb(file: h5py.File, values: np.ndarray) -> None:
-    dataset = file.create_dataset(W_0, values.shape, "f4", chunks=values.shape, compression="gzip")
-    dataset.id.write_direct_chunk((0, 0), zlib.compress(b"\0" * 2**24))
-
-
-def filtered(*filters: int) -> Callable[[h5py.File, np.ndarray], None]:
-    def make(file: h5py.File, values: np.ndarray) -> None:
-        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        plist.set_chunk(values.shape)
-        for code in filters:
-            plist.set_filter(code, h5py.h5z.FLAG_OPTIONAL, (9,) if code == h5py.h5z.FILTER_DEFLATE else None)
-        space = h5py.h5s.create_simple(values.shape)
-        h5py.h5d.create(file[CELL].id, b"W_0", h5py.h5t.IEEE_F32LE, space, plist).write(space, space, values)
-
-    return make
-
-
 def created(**how: object) -> Callable[[h5py.File, np.ndarray], None]:
     return lambda file, values: file.create_dataset(W_0, **({"data": values} | how))
 
@@ -106,15 +74,6 @@ def created(**how: object) -> Callable[[h5py.File, np.ndarray], None]:
         (created(data=None, shape=(10, 32), dtype="f4", chunks=(5, 32)), ["stores 0 bytes for 1,280 bytes"]),
         (one_of_two_chunks, ["incomplete"]),
         (created(scaleoffset=3), ["the filter number 6"]),
-        (filtered(h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_DEFLATE), ["the filter gzip twice"]),
-        (filtered(h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_LZF), ["both gzip and lzf"]),
-        (created(chunks=(1024, 1024), maxshape=(None, None), compression="gzip"), ["(1024, 1024)"]),
-        # 10 x 32 values in 10 chunks of one row, each of 1 MiB
-        (
-            created(chunks=(1, 2**18), maxshape=(None, None), compression="gzip"),
-            ["(1, 262144)", "chunks that hold no more than the dataset together"],
-        ),
-        (bomb, ["made to fill the memory"]),
     ],
 )
 def test_other_ways_are_refused(
@@ -122,19 +81,6 @@ def test_other_ways_are_refused(
 ) -> None:
     rewrite_as(weights, make)
     refused(weights, options, W_0, *parts)
-
-
-def test_ratio_that_gzip_can_not_reach(weights: Path, options: BiLMOptions) -> None:
-    big = replace(options, filters=((1, 1500),))
-    write_weights(weights, big, random_arrays(big))
-    name = "CNN_high_0/W_carry"
-
-    def tiny(file: h5py.File, values: np.ndarray) -> None:
-        dataset = file.create_dataset(name, (1500, 1500), "f4", chunks=(1500, 1500), compression="gzip")
-        dataset.id.write_direct_chunk((0, 0), b"x\x9c" + b"\0" * 100)
-
-    rewrite_as(weights, tiny, name)
-    refused(weights, big, name, "compress that well")
 
 
 @pytest.mark.parametrize("how", [{"compression": "gzip"}, {"fletcher32": True}, {"compression": "lzf"}], ids=str)
@@ -191,25 +137,27 @@ def big_zeros(weights: Path, options: BiLMOptions) -> tuple[BiLMOptions, int]:
     return big, 4 * big.n_parameters
 
 
-@pytest.mark.parametrize("untrusted", [False, True])
+APART = pytest.mark.parametrize("untrusted", [False, pytest.param(True, marks=pytest.mark.slow)])
+
+
+@APART
 def test_more_memory_than_allowed(weights: Path, options: BiLMOptions, untrusted: bool) -> None:
     big, n_bytes = big_zeros(weights, options)
     size = weights.stat().st_size
     message = f"the biLM would take {n_bytes:,} bytes of memory, but the file has {size:,}. Expected at most"
     for max_bytes, allowed in ((n_bytes - 1, n_bytes - 1), (0, 4 * size)):
-        with pytest.raises(ValueError, match=f"{message} {allowed:,}"):
+        told = f"{message} {allowed:,}. .* SPACY_ELMO_MAX_BYTES to {n_bytes} or more"
+        with pytest.raises(WeightsError, match=told):
             read_weights(weights, big, untrusted=untrusted, max_bytes=max_bytes)
     assert not read_weights(weights, big, untrusted=untrusted, max_bytes=n_bytes)["lstm.layers.0.bias"].any()
 
 
-@pytest.mark.parametrize("untrusted", [False, True])
+@APART
 def test_the_environment_raises_the_limit(
     weights: Path, options: BiLMOptions, untrusted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For callers that can't give max_bytes: components, Elmo, ElmoEmbedder, info."""
     big, n_bytes = big_zeros(weights, options)
-    with pytest.raises(WeightsError, match=f"SPACY_ELMO_MAX_BYTES to {n_bytes} or more"):
-        read_weights(weights, big, untrusted=untrusted, max_bytes=n_bytes - 1)
     monkeypatch.setenv("SPACY_ELMO_MAX_BYTES", str(n_bytes))
     assert not read_weights(weights, big, untrusted=untrusted, max_bytes=0)["lstm.layers.0.bias"].any()
     for wrong in ("2 GB", "-1", "1e9", "9" * 30):
@@ -218,12 +166,14 @@ def test_the_environment_raises_the_limit(
             read_weights(weights, big, untrusted=untrusted)
 
 
-def test_a_file_that_is_not_compressed_is_always_allowed(weights: Path, options: BiLMOptions, arrays: Arrays) -> None:
-    for untrusted in (False, True):
-        assert_same(read_weights(weights, options, untrusted=untrusted, max_bytes=0), arrays)
+@APART
+def test_a_file_that_is_not_compressed_is_always_allowed(
+    weights: Path, options: BiLMOptions, arrays: Arrays, untrusted: bool
+) -> None:
+    assert_same(read_weights(weights, options, untrusted=untrusted, max_bytes=0), arrays)
 
 
-@pytest.mark.parametrize("untrusted", [False, True])
+@APART
 def test_megabytes_that_unpack_to_gigabytes(weights: Path, options: BiLMOptions, untrusted: bool) -> None:
     """Each dataset has the shape that the options state, and is to be unpacked from one chunk."""
     big = replace(options, dim=6000, projection_dim=6000, n_layers=1)

@@ -47,10 +47,6 @@ def described(**changes: object) -> bytes:
     return srsly.msgpack_dumps({"a": {name.encode(): value for name, value in fields.items()}})
 
 
-def test_a_description_is_read() -> None:
-    assert read(described())["a"].tolist() == [0, 0]
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -79,6 +75,7 @@ def test_a_description_is_read() -> None:
     ],
 )
 def test_other_descriptions_of_arrays(changes: dict[str, object]) -> None:
+    assert read(described())["a"].tolist() == [0, 0]
     with pytest.raises(ValueError, match=r"array|key"):
         read(described(**changes))
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.errors import ElmoError, OptionsError, shown
+from spacy_elmo.errors import OptionsError, shown
 from spacy_elmo.formats import BiLMOptions, read_options, write_options
 
 VALID = {
@@ -71,16 +71,10 @@ def valid_options(draw: st.DrawFn) -> BiLMOptions:
     )
 
 
+@settings(max_examples=30)
 @given(valid_options())
 def test_round_trip(options: BiLMOptions) -> None:
     assert BiLMOptions.from_dict(json.loads(json.dumps(options.to_dict()))) == options
-
-
-def test_the_written_layout(options: BiLMOptions) -> None:
-    data = options.to_dict()
-    assert data["char_cnn"]["n_characters"] == 262
-    assert data["char_cnn"]["filters"] == [[1, 2], [3, 4]]
-    assert data["lstm"]["projection_dim"] == 5
 
 
 def test_golden(golden: Path) -> None:
@@ -101,12 +95,6 @@ def test_size_of_the_original_model() -> None:
     assert original.has_char_projection
 
 
-def test_projections_that_the_sizes_do_not_require() -> None:
-    options = BiLMOptions(4, ((1, 3), (2, 5)), 0, "tanh", 50, 8, 8, 1, None, None, False)
-    assert not options.has_lstm_projection
-    assert not options.has_char_projection
-
-
 def test_unknown_keys_are_ignored() -> None:
     data = copy.deepcopy(VALID)
     data |= {"bidirectional": True, "dropout": 0.1, "n_tokens_vocab": 793471, "unroll_steps": 20}
@@ -116,6 +104,8 @@ def test_unknown_keys_are_ignored() -> None:
 
 @pytest.mark.parametrize("value", [DELETED, None])
 def test_defaults_of_the_originals(value: object) -> None:
+    """AllenNLP never reads n_characters: its table has the rows of the file, and one for the mask."""
+    assert BiLMOptions.from_dict(changed("char_cnn.n_characters", value)) == BiLMOptions.from_dict(VALID)
     assert BiLMOptions.from_dict(changed("lstm.use_skip_connections", value)).use_skip_connections is False
     assert BiLMOptions.from_dict(changed("lstm.cell_clip", value)).cell_clip is None
     assert BiLMOptions.from_dict(changed("lstm.proj_clip", value)).proj_clip is None
@@ -141,14 +131,6 @@ def test_missing_key(key: str) -> None:
     with pytest.raises(OptionsError) as error:
         BiLMOptions.from_dict(changed(key, DELETED), source="my.json")
     assert str(error.value).startswith(f"my.json: the key {key} is missing")
-
-
-@pytest.mark.parametrize("value", [DELETED, None])
-def test_n_characters_may_be_missing(value: object) -> None:
-    """AllenNLP's _ElmoCharacterEncoder never reads the key: its table has the file's rows, and one for the mask."""
-    assert BiLMOptions.from_dict(changed("char_cnn.n_characters", value)) == BiLMOptions.from_dict(
-        changed("char_cnn.n_characters", 262)
-    )
 
 
 SIZES = ["lstm.dim", "lstm.projection_dim", "lstm.n_layers", "char_cnn.embedding.dim", "char_cnn.n_highway"]
@@ -201,25 +183,15 @@ def test_bad_filter(pair: object, key: str) -> None:
     assert f" {key} is " in str(error.value)
 
 
-@pytest.mark.parametrize("data", [None, [], "x", 3])
-def test_the_top_level_must_be_an_object(data: object) -> None:
-    with pytest.raises(OptionsError, match="top level"):
-        BiLMOptions.from_dict(data)
-
-
-def test_too_many_parameters() -> None:
-    data = changed("lstm.dim", 65_536)
-    data["lstm"]["projection_dim"] = 65_536
-    with pytest.raises(OptionsError, match=r"my.json: .* parameters.*lstm\.dim"):
-        BiLMOptions.from_dict(data, source="my.json")
-
-
 def test_constructor_checks_too(options: BiLMOptions) -> None:
     with pytest.raises(OptionsError, match=r"lstm\.n_layers"):
-        dataclasses.replace(options, n_layers=0)
+        replace(options, n_layers=0)
     with pytest.raises(OptionsError, match=r"lstm\.projection_dim"):
-        dataclasses.replace(options, projection_dim=9)
-    assert dataclasses.replace(options, filters=[[1, 2], [3, 4]]) == options
+        replace(options, projection_dim=9)
+    for data in (None, [], "x", 3):
+        with pytest.raises(OptionsError, match=r"my.json: the top level is .*Expected an object"):
+            BiLMOptions.from_dict(data, "my.json")
+    assert replace(options, filters=[[1, 2], [3, 4]]) == options
     with pytest.raises(dataclasses.FrozenInstanceError):
         options.dim = 3
 
@@ -230,11 +202,6 @@ def test_options_of_other_networks() -> None:
         BiLMOptions.from_dict({"encoder": {"dim": 4096}, "token_embedder": {"n_highway": 2}, "dropout": 0.1}, "o.json")
     with pytest.raises(OptionsError, match=r"^o\.json: the key char_cnn is missing\. .*numbers of words"):
         BiLMOptions.from_dict({"lstm": VALID["lstm"], "n_tokens_vocab": 793471}, "o.json")
-
-
-def test_errors_are_value_errors() -> None:
-    assert issubclass(OptionsError, ElmoError)
-    assert issubclass(ElmoError, ValueError)
 
 
 FILES = {
@@ -291,6 +258,10 @@ def test_write_and_read(options: BiLMOptions, tmp_path: Path) -> None:
     write_options(path, options)
     assert read_options(path) == options
     assert list(tmp_path.iterdir()) == [path]
+    data = json.loads(path.read_text(encoding="utf-8"))
+    assert data["char_cnn"]["n_characters"] == 262
+    assert data["char_cnn"]["filters"] == [[1, 2], [3, 4]]
+    assert data["lstm"]["projection_dim"] == 5
 
 
 SMALL = BiLMOptions(2, ((1, 3),), 0, "relu", 50, 8, 4, 1, None, None, False)
@@ -323,6 +294,8 @@ def test_the_last_value_is_taken_and_the_next_is_not(name: str, last: object, be
 def test_parameters_without_projections() -> None:
     """The values of each dataset, counted by hand for 8 filters and cells of 8."""
     options = BiLMOptions(4, ((1, 3), (2, 5)), 0, "tanh", 50, 8, 8, 1, None, None, False)
+    assert not options.has_lstm_projection
+    assert not options.has_char_projection
     convolutions = 3 * 4 + 3 + 5 * 2 * 4 + 5
     cells = 2 * ((8 + 8) * 32 + 32)
     assert options.n_parameters == 261 * 4 + convolutions + cells

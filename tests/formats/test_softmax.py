@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from spacy_elmo.errors import WeightsError
+from spacy_elmo.errors import ElmoError, WeightsError
 from spacy_elmo.formats.hdf5 import MAX_BYTES, check_dataset, check_storage
 from spacy_elmo.formats.softmax import (
     adaptive_shapes,
@@ -118,18 +118,6 @@ def test_what_was_written_is_read(path: Path, kind: str, arrays: Arrays, dtype: 
     assert len(found) == len(arrays) + (kind == "adaptive")
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_compressed_files_are_smaller(tmp_path: Path, kind: str, dtype: Any) -> None:
-    rng = np.random.default_rng(0)
-    shapes = {"full": {"W": (5000, 64), "b": (5000,)}, "adaptive": adaptive_shapes(3000, 64, [500, 1500])}[kind]
-    arrays = {name: rng.standard_normal(shape).astype(np.float16).astype("f4") for name, shape in shapes.items()}
-    for name in ("plain", "packed"):
-        write(tmp_path / name, kind, arrays, [500, 1500], dtype=dtype, compress=name == "packed")
-    assert (tmp_path / "packed").stat().st_size < (tmp_path / "plain").stat().st_size
-    for name, values in read(tmp_path / "packed", kind).items():
-        np.testing.assert_array_equal(values, arrays[name])
-
-
 @pytest.mark.parametrize(
     ("dtype", "how"),
     [(">f4", {}), (">f2", {}), ("<f2", {"compression": "gzip", "shuffle": True}), ("<f4", {"chunks": (2, 3)})],
@@ -147,10 +135,6 @@ def test_missing_datasets_are_named(path: Path, kind: str, arrays: Arrays) -> No
         with h5py.File(path, "a") as file:
             del file[dataset(kind, name)]
         refused(path, kind, f"missing datasets: {dataset(kind, name)}.")
-
-
-def test_weights_of_a_bilm_are_refused(golden: Path) -> None:
-    refused(golden / "random_a" / "weights.hdf5", "full", "missing datasets: softmax/W, softmax/b", "CNN_proj")
 
 
 @pytest.mark.parametrize(
@@ -185,13 +169,6 @@ def test_values(path: Path, kind: str, value: np.generic, message: str) -> None:
     refused(path, kind, name, message)
 
 
-def test_a_float16_dataset_that_was_never_filled(full: Path) -> None:
-    with h5py.File(full, "a") as file:
-        del file["softmax/W"]
-        file.create_dataset("softmax/W", (7, 4), "<f2")
-    refused(full, "full", "stores 0 bytes for 56 bytes")
-
-
 def test_a_link_is_not_followed(path: Path, kind: str) -> None:
     name = {"full": "softmax/W", "adaptive": "adaptive/cutoffs"}[kind]
     with h5py.File(path, "a") as file:
@@ -208,14 +185,16 @@ def test_files_that_are_not_hdf5_or_cut_short(path: Path, kind: str, spoil: Call
         holds_adaptive(path)
 
 
-def test_missing_file_and_folder(tmp_path: Path, kind: str) -> None:
+def test_other_files(golden: Path, tmp_path: Path, kind: str) -> None:
     refused(tmp_path / "missing.hdf5", kind, "no such file. Expected the softmax.hdf5 of a biLM")
     refused(tmp_path, kind, "a folder or a special file")
+    missing = {"full": "softmax/W, softmax/b", "adaptive": "adaptive/cutoffs"}[kind]
+    refused(golden / "random_a" / "weights.hdf5", kind, f"missing datasets: {missing}", "CNN_proj")
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_more_memory_than_allowed(path: Path, kind: str, dtype: Any) -> None:
-    """The values are float32 in memory, whatever the file has."""
+def test_more_memory_than_allowed(path: Path, kind: str) -> None:
+    """The values are float32 in memory, whatever the file has. A compressed file is smaller."""
+    dtype = np.float16
     shapes = {"full": {"W": (9000, 32), "b": (9000,)}, "adaptive": adaptive_shapes(10_000, 64, [1000])}[kind]
     n_bytes = {"full": 4 * (9000 * 32 + 9000), "adaptive": 4 * (1001 * 64 + 1001 + 16 * 64 + 9000 * 16)}[kind]
     write(
@@ -227,27 +206,27 @@ def test_more_memory_than_allowed(path: Path, kind: str, dtype: Any) -> None:
         read(path, kind, n_bytes - 1)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16])
-def test_allowed_memory_holds_for_each_dataset(full: Path, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_allowed_memory_holds_for_each_dataset(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A limit above the usual one must reach the checks of the datasets. Here the usual one is a byte, for speed."""
-    write_softmax(full, np.zeros((9000, 32), np.float32), np.zeros(9000, np.float32), dtype, compress=True)
+    write_softmax(full, np.zeros((9000, 32), np.float32), np.zeros(9000, np.float32), np.float16, compress=True)
     for check in (check_dataset, check_storage):
         *others, usual = check.__defaults__ or ()
         assert usual == MAX_BYTES
         monkeypatch.setattr(check, "__defaults__", (*others, 1))
     types = ("float16", "float32")
-    with h5py.File(full) as file, pytest.raises(WeightsError, match=r"would take .* bytes of memory"):
-        check_dataset(file["softmax/W"], "softmax/W", WeightsError, types)
+    with h5py.File(full) as file, pytest.raises(ElmoError, match=r"would take .* bytes of memory"):
+        check_dataset(file["softmax/W"], types)
     assert read_softmax(full, 2 * MAX_BYTES)[0].shape == (9000, 32)
 
 
 def test_files_cut_at_any_length_give_a_weights_error(path: Path, kind: str) -> None:
     content = path.read_bytes()
-    for length in range(0, len(content), 97):
+    for length in range(0, len(content), 397):
         path.write_bytes(content[:length])
         refused(path, kind)
 
 
+@pytest.mark.slow
 def test_damaged_bytes_give_finite_values_or_a_weights_error(path: Path, kind: str, arrays: Arrays) -> None:
     write(path, kind, arrays, dtype=np.float16)
     content, rng = path.read_bytes(), np.random.default_rng(0)
@@ -306,11 +285,8 @@ def test_a_refused_write_leaves_the_old_file(
 # What only an adaptive softmax has
 
 
-def test_shapes_of_an_adaptive_softmax() -> None:
+def test_adaptive(full: Path, adaptive: Path) -> None:
     assert adaptive_shapes(12, 18, CUTOFFS) == ADAPTIVE
-
-
-def test_holds_adaptive(full: Path, adaptive: Path) -> None:
     assert holds_adaptive(adaptive)
     assert not holds_adaptive(full)
 

@@ -89,12 +89,14 @@ def test_the_end_in_the_middle_of_an_array(other: Callable[[str], None]) -> None
     unanswered("exit code 0", max_bytes=8)
 
 
+@pytest.mark.slow
 def test_the_limit_of_computing_time(other: Callable[[str], None]) -> None:
     lines = "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass\n"
     other(READY + lines)
     unanswered("came to no end on this file within its limit of computing time")
 
 
+@pytest.mark.slow
 def test_the_limit_on_the_clock(other: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(untrusted, "_PATIENCE", 1)
     monkeypatch.setattr(untrusted, "seconds_for", lambda n_bytes: 1)
@@ -114,6 +116,7 @@ def test_no_start(other: Callable[[str], None], monkeypatch: pytest.MonkeyPatch)
     unanswered("could not be started", "No such file")
 
 
+@pytest.mark.slow
 def test_any_other_exception_is_told(tmp_path: Path) -> None:
     """Here the task is a function that does not return a result."""
     with pytest.raises(WeightsError, match=r"can't be read \(ValueError: .*get it again"):
@@ -207,12 +210,15 @@ def test_answers_that_are_no_weights(
             read_weights(weights, options, untrusted=True)
 
 
-def test_the_same_arrays(golden: Path, weights: Path, options: BiLMOptions, arrays: Arrays) -> None:
-    got = read_weights(weights, options, untrusted=True)
+def test_the_same_arrays(weights: Path, options: BiLMOptions, arrays: Arrays) -> None:
+    other = weights.with_name("w\udcff \n.hdf5")  # not UTF-8
+    weights.rename(other)
+    got = read_weights(other, options, untrusted=True)
     assert_same(got, arrays)
     assert all(values.ctypes.data % 64 == 0 for values in got.values())
 
 
+@pytest.mark.slow
 def test_warnings_are_those_of_reading_it_here(weights: Path, options: BiLMOptions, arrays: Arrays) -> None:
     rewrite(weights, W_0, "<f8")
     told = []
@@ -227,26 +233,6 @@ def test_warnings_are_those_of_reading_it_here(weights: Path, options: BiLMOptio
 def test_errors_are_those_of_reading_it_here(weights: Path, options: BiLMOptions) -> None:
     rewrite_as(weights, lambda file, values: file.create_dataset(W_0, data=values[:5]))
     assert refused(weights, options, untrusted=True) == refused(weights, options, "(5, 32)")
-    weights.unlink()
-    assert refused(weights, options, untrusted=True) == refused(weights, options, "no such file")
-    weights.mkdir()
-    assert refused(weights, options, untrusted=True) == refused(weights, options, "a folder or a special file")
-
-
-def test_a_name_that_is_not_utf8(weights: Path, options: BiLMOptions, arrays: Arrays) -> None:
-    other = weights.with_name("w\udcff \n.hdf5")
-    weights.rename(other)
-    assert_same(read_weights(other, options, untrusted=True), arrays)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("number", [0, 1, 8])
-def test_a_list_of_free_blocks_without_end(weights: Path, options: BiLMOptions, number: int) -> None:
-    """HDF5 takes 3.7 GB within seconds if nothing limits it."""
-    make_heap_cycle(weights, number)
-    started = time.monotonic()
-    refused(weights, options, "can't be read", "get it again", untrusted=True)
-    assert time.monotonic() - started < 60
 
 
 # Reads a file in a program that is small itself, and prints the largest memory of its processes in KiB.
@@ -266,10 +252,12 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="macOS does not limit memory")
-def test_a_list_of_free_blocks_without_end_takes_little_memory(weights: Path, options: BiLMOptions) -> None:
-    make_heap_cycle(weights)
+@pytest.mark.parametrize("number", [0, 1, 8])
+def test_a_list_of_free_blocks_without_end(weights: Path, options: BiLMOptions, number: int) -> None:
+    """HDF5 takes 3.7 GB within seconds if nothing limits it."""
+    make_heap_cycle(weights, number)
     arguments = [str(Path(spacy_elmo.__file__).parent), str(weights), json.dumps(options.to_dict())]
     got = subprocess.run([sys.executable, "-c", PEAK, *arguments], capture_output=True, text=True, check=True)
     message, peak = got.stdout.splitlines()
-    assert "can't be read" in message
+    assert "get it again" in message
     assert int(peak) < 2**19  # KiB

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import subprocess
 import sys
@@ -112,7 +111,7 @@ def small_models(draw: st.DrawFn) -> tuple[BiLMOptions, tuple[str, ...]]:
     return options, tuple(draw(st.sets(st.sampled_from(optional))))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(small_models(), st.integers(0, 2**31))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, model: tuple, seed: int) -> None:
     options, extra = model
@@ -220,20 +219,22 @@ def test_failed_write_keeps_the_earlier_file(
         assert list(weights.parent.iterdir()) == [weights]
 
 
-def test_missing_file_folder_and_other_bytes(tmp_path: Path, options: BiLMOptions) -> None:
+def test_files_that_are_no_weights(tmp_path: Path, options: BiLMOptions) -> None:
     refused(tmp_path / "none.hdf5", options, "no such file")
     refused(tmp_path, options, "a folder")
     path = tmp_path / "weights.hdf5"
     for content in (b"", b"PK\x03\x04" + b"\0" * 100, b"\x89HDF\r\n\x1a\n", b"{}"):
         path.write_bytes(content)
         refused(path, options, "not an HDF5 file")
+    h5py.File(path, "w").close()
+    refused(path, options, "char_embed", "and 13 more", "nothing")
 
 
-@pytest.mark.parametrize("share", [0.1, 0.5, 0.9, 0.999])
-def test_cut_short(weights: Path, options: BiLMOptions, share: float) -> None:
+def test_cut_short(weights: Path, options: BiLMOptions) -> None:
     content = weights.read_bytes()
-    weights.write_bytes(content[: int(len(content) * share)])
-    refused(weights, options, "cut short")
+    for share in (0.1, 0.5, 0.9, 0.999):
+        weights.write_bytes(content[: int(len(content) * share)])
+        refused(weights, options, "cut short")
 
 
 def test_missing_datasets_are_all_named(weights: Path, options: BiLMOptions) -> None:
@@ -241,12 +242,6 @@ def test_missing_datasets_are_all_named(weights: Path, options: BiLMOptions) -> 
         del file[W_0], file["CNN/b_cnn_1"], file["CNN_proj"]
         file["embedding"] = np.zeros(3, np.float32)
     refused(weights, options, W_0, "CNN/b_cnn_1", "CNN_proj/W_proj", "CNN_proj/b_proj", "embedding")
-
-
-def test_empty_file(tmp_path: Path, options: BiLMOptions) -> None:
-    path = tmp_path / "weights.hdf5"
-    h5py.File(path, "w").close()
-    refused(path, options, "char_embed", "and 13 more", "nothing")
 
 
 @pytest.mark.parametrize(
@@ -287,20 +282,17 @@ def test_empty_dataspace_and_absurd_size(weights: Path, options: BiLMOptions) ->
     [
         ({"n_layers": 1}, "RNN_0/RNN/MultiRNNCell/Cell1", "lstm.n_layers"),
         ({"n_highway": 0}, "CNN_high_0", "char_cnn.n_highway"),
+        ({}, "CNN/W_cnn_2", "char_cnn.filters"),
     ],
 )
 def test_file_of_a_larger_model(weights: Path, options: BiLMOptions, change: dict, name: str, key: str) -> None:
-    refused(weights, dataclasses.replace(options, **change), name, key)
+    if not change:
+        with h5py.File(weights, "a") as file:
+            file[name] = np.zeros((1, 1, 3, 2), np.float32)
+    refused(weights, replace(options, **change), name, key)
 
 
-def test_file_with_more_filters(weights: Path, options: BiLMOptions) -> None:
-    with h5py.File(weights, "a") as file:
-        file["CNN/W_cnn_2"] = np.zeros((1, 1, 3, 2), np.float32)
-    refused(weights, options, "CNN/W_cnn_2", "char_cnn.filters")
-
-
-@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f2", ">f2"])
-@pytest.mark.parametrize("names", ["all", "one"])
+@pytest.mark.parametrize(("dtype", "names"), [("<f8", "all"), (">f8", "one"), ("<f2", "one"), (">f2", "all")])
 def test_other_floats_are_converted(weights: Path, options: BiLMOptions, dtype: str, names: str) -> None:
     """As AllenNLP does: torch.FloatTensor(array). One message for a file, whatever number of datasets it has."""
     expected = {}
@@ -328,7 +320,6 @@ def test_a_float64_that_float32_does_not_have(weights: Path, options: BiLMOption
         refused(weights, options, W_0, "NaN or infinite")
 
 
-@pytest.mark.slow
 def test_a_file_that_another_process_writes(weights: Path, options: BiLMOptions) -> None:
     code = "import h5py, sys; file = h5py.File(sys.argv[1], 'r+'); print(flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", code, str(weights)]
@@ -341,16 +332,12 @@ def test_a_file_that_another_process_writes(weights: Path, options: BiLMOptions)
     read_weights(weights, options)
 
 
-@pytest.mark.parametrize("dtype", ["i4", "S4", "c8", "bool"])
-def test_other_types(weights: Path, options: BiLMOptions, dtype: str) -> None:
+@pytest.mark.parametrize(
+    "dtype", ["i4", "S4", "c8", "bool", [("x", "f4")], h5py.ref_dtype, h5py.string_dtype(), h5py.vlen_dtype(np.float32)]
+)
+def test_other_types(weights: Path, options: BiLMOptions, dtype: Any) -> None:
     rewrite_as(weights, lambda file, values: file.create_dataset(W_0, values.shape, dtype))
-    refused(weights, options, W_0, str(np.dtype(dtype)), "float32")
-
-
-def test_compound_reference_and_string_types(weights: Path, options: BiLMOptions) -> None:
-    for dtype in (np.dtype([("x", "f4")]), h5py.ref_dtype, h5py.string_dtype(), h5py.vlen_dtype(np.float32)):
-        rewrite_as(weights, lambda file, values, dtype=dtype: file.create_dataset(W_0, (10, 32), dtype))
-        refused(weights, options, W_0, "Expected float32")
+    refused(weights, options, W_0, str(np.dtype(dtype)), "Expected float32")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -371,7 +358,7 @@ def test_group_for_dataset_and_the_reverse(weights: Path, options: BiLMOptions) 
 
 @pytest.fixture
 def larger(options: BiLMOptions) -> BiLMOptions:
-    return replace(options, dim=512, projection_dim=128, filters=((1, 32), (3, 64)))
+    return replace(options, dim=512, projection_dim=128, n_layers=1, filters=((1, 32), (3, 64)))
 
 
 def test_rounded_weights_are_read_bit_for_bit_from_a_smaller_file(tmp_path: Path, larger: BiLMOptions) -> None:
@@ -382,12 +369,7 @@ def test_rounded_weights_are_read_bit_for_bit_from_a_smaller_file(tmp_path: Path
     plain, packed = ((tmp_path / f"{name}.hdf5").stat().st_size for name in ("plain", "packed"))
     assert packed < 0.6 * plain
     assert_same(contents(tmp_path / "packed.hdf5"), contents(tmp_path / "plain.hdf5"))  # as h5py itself reads them
-
-
-def test_how_the_datasets_are_stored(tmp_path: Path, larger: BiLMOptions) -> None:
-    path = tmp_path / "packed.hdf5"
-    write_weights(path, larger, random_arrays(larger), compress=True)
-    with h5py.File(path) as file:
+    with h5py.File(tmp_path / "packed.hdf5") as file:
         matrix = file["RNN_0/RNN/MultiRNNCell/Cell0/LSTMCell/W_0"]
         assert (matrix.dtype, matrix.compression, matrix.shuffle) == (np.dtype("<f4"), "gzip", True)
         assert matrix.chunks == (128, 2048)  # 1 MiB, of 2
@@ -473,7 +455,7 @@ def bilm_tf_refuses(options: BiLMOptions, file: h5py.File) -> bool:
 @pytest.mark.parametrize("case", CASES)
 def test_as_their_sources_read(tmp_path: Path, case: str) -> None:
     changes, extra = CASES[case]
-    options = dataclasses.replace(PLAIN, **changes)  # type: ignore[arg-type]
+    options = replace(PLAIN, **changes)  # type: ignore[arg-type]
     arrays = random_arrays(options, extra)
     write_weights(tmp_path / "weights.hdf5", options, arrays)
     ours, allennlp, bilm_tf = readers_of(options, arrays)
@@ -530,6 +512,6 @@ def test_what_an_options_file_leaves_out(key: str, value: object) -> None:
 
 def test_the_line() -> None:
     assert readers_told(PLAIN) == "this package, AllenNLP, bilm-tf"
-    told = readers_told(dataclasses.replace(PLAIN, dim=6, use_skip_connections=False))
+    told = readers_told(replace(PLAIN, dim=6, use_skip_connections=False))
     assert told.startswith("this package, bilm-tf; not AllenNLP: no projection in the LSTMs")
     assert told.endswith(", no skip connections (lstm.use_skip_connections)")
