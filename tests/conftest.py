@@ -19,7 +19,7 @@ T = TypeVar("T")
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
 # what divides its work among as many threads as torch has
-THREADED = ("inference", "allennlp", "models", "pipeline", "modules", "kernels")
+THREADED = ("inference", "modules", "kernels")
 
 # what a shell starts in the background ignores SIGINT, and so would the processes that the tests start and interrupt
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -30,7 +30,7 @@ import typer
 from spacy.util import load_config
 
 from spacy_elmo import bilms
-from spacy_elmo.analysis.rows import random_weights
+from spacy_elmo.analysis.probing import random_weights
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats import read_options, write_options, write_weights
 

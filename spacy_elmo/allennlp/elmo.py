@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from ..errors import SettingsError, shown
 from ..formats.characters import MAX_CHARACTERS, batch_to_ids_array
 from ..modules.bilm import BiLM
-from ..modules.loading import load_bilm
 from ..modules.lstm_cell import FORGET_BIAS, Gates
 from ..modules.scalar_mix import ScalarMix
-from .elmo_bilm import ElmoBiLM, checked_inputs, checked_words
+from .elmo_bilm import ElmoBiLM, checked_inputs, checked_words, loaded
 
 _ENCODER = "_elmo_lstm._token_embedder."
 _LSTM = "_elmo_lstm._elmo_lstm."
@@ -35,8 +34,6 @@ def from_allennlp(state_dict: dict[str, Any], prefix: str, ours_inside: bool) ->
     If a tensor is missing, or does not match the others that it is combined with, then ours is missing as well, and
     torch's error names it. A state_dict with our names is not changed.
 
-    state_dict: the state_dict, which may also contain other modules.
-    prefix: start of the names of the module Elmo.
     ours_inside: whether the biLM is this package's; else only the mixes are converted.
     """
     names = [name.removeprefix(prefix) for name in state_dict if name.startswith(prefix)]
@@ -99,10 +96,7 @@ def _lstms(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _reordered(tensor: Tensor, is_bias: bool) -> Tensor:
-    """Return the gates in our order in place of i, f, j, o, and the bias without the forget bias.
-
-    The forget bias is added when the LSTM runs.
-    """
+    """Return the gates in our order in place of i, f, j, o, and the bias without the forget bias, added later."""
     i, f, j, o = tensor.unflatten(0, (4, -1))
     return torch.cat(Gates(input=i, candidate=j, forget=f - FORGET_BIAS if is_bias else f, output=o))
 
@@ -125,68 +119,7 @@ def _numbers(names: Mapping[str, Any], before: str, after: str) -> list[int]:
     return sorted(map(int, dict.fromkeys(fits)))
 
 
-_FILE = (str, os.PathLike)
-_BOOL = (bool, int)  # AllenNLP makes bools of whole numbers
-# what AllenNLP's FromParams permits for each annotation: no number in place of a bool, for example, and no text
-_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
-    "options_file": (_FILE, "a path, or null"),
-    "weight_file": (_FILE, "a path, or null"),
-    "num_output_representations": ((int,), "a whole number"),
-    "requires_grad": (_BOOL, "true or false"),
-    "do_layer_norm": (_BOOL, "true or false"),
-    "keep_sentence_boundaries": (_BOOL, "true or false"),
-    "stateful": (_BOOL, "true or false"),
-    "dropout": ((int, float), "a number"),
-    "vocab_to_cache": ((Sequence,), "a list of words, or null"),
-    "scalar_mix_parameters": ((Sequence,), "a list of numbers, or null"),
-}
-_ELEMENTS: dict[str, tuple[type, ...]] = {"vocab_to_cache": (str,), "scalar_mix_parameters": (int, float)}
-_MAY_BE_NULL = ("options_file", "weight_file", "vocab_to_cache", "scalar_mix_parameters", "module")
-
-
-def arguments_of(cls: type, params: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a class that parameters describe, and further ones, which are not checked.
-
-    Raises SettingsError if `params` is no mapping, a name is unknown or missing, or a value has the wrong type.
-    """
-    if not isinstance(params, Mapping):
-        raise SettingsError(
-            f"The parameters of Elmo are {shown(params)}. Expected a mapping of the arguments' names to values."
-        )
-    known = dict(inspect.signature(cls).parameters)
-    given = dict(params.items())
-    unknown = [name for name in given if name not in known]
-    if unknown:
-        raise SettingsError(
-            f"The parameters of Elmo have {shown(unknown[0])}, which is unknown. Expected some of: {', '.join(known)}."
-        )
-    arguments = given | dict(extras)
-    for name, parameter in known.items():
-        if parameter.default is parameter.empty and name not in arguments:
-            hint = ", or set it to null for the embedded biLM" if name in _MAY_BE_NULL else ""
-            raise SettingsError(f"The parameters of Elmo lack {name}. Set it{hint}.")
-    for name, value in given.items():
-        _check(name, value)
-        if name in _TYPES and _TYPES[name][0] == _BOOL:
-            arguments[name] = bool(arguments[name])
-    return arguments
-
-
-def _check(name: str, value: object) -> None:
-    if value is None and name in _MAY_BE_NULL:
-        return
-    if name == "module":
-        raise SettingsError(
-            f"The parameter {name} of Elmo is {shown(value)}. Expected it as an argument of from_params."
-        )
-    types, expected = _TYPES[name]
-    fits = isinstance(value, types)
-    if isinstance(value, Sequence) and name in _ELEMENTS:
-        fits = not isinstance(value, str) and all(isinstance(element, _ELEMENTS[name]) for element in value)
-    if not fits:
-        raise SettingsError(f"The parameter {name} of Elmo is {shown(value)}. Expected {expected}.")
-
-
+_FLAGS = ("requires_grad", "do_layer_norm", "keep_sentence_boundaries", "stateful")
 File = str | os.PathLike[str]
 
 
@@ -197,8 +130,6 @@ def batch_to_ids(batch: Iterable[Iterable[str]], max_characters: int = MAX_CHARA
 
     batch: sentences, which are lists of words. Both may be any iterables, as in AllenNLP.
     max_characters: number of ids of each word; 50, unless the biLM was trained with another number.
-
-    Raises ElmoError if a sentence is a string, or a word is not a string.
     """
     sentences = [checked_words(sentence) for sentence in batch]
     return torch.from_numpy(batch_to_ids_array(sentences, max_characters))
@@ -255,13 +186,8 @@ class Elmo(nn.Module):
             raise SettingsError(f"dropout is {shown(dropout)}. Expected a share, 0 to 1.")
         if isinstance(vocab_to_cache, list) and not vocab_to_cache:
             vocab_to_cache = None  # as in AllenNLP
-        if requires_grad and module is None and vocab_to_cache is not None:
-            raise SettingsError(
-                "requires_grad is true together with vocab_to_cache. Cached vectors can't change with the biLM. "
-                "Set vocab_to_cache to None, or requires_grad to false."
-            )
         if module is None:
-            bilm = load_bilm(options_file, weight_file).requires_grad_(requires_grad)
+            bilm = loaded(options_file, weight_file, requires_grad, vocab_to_cache)
             module = ElmoBiLM(bilm, vocab_to_cache, stateful)
         elif options_file is not None or weight_file is not None:
             raise SettingsError(
@@ -270,16 +196,14 @@ class Elmo(nn.Module):
             )
         elif isinstance(module, BiLM):
             module = ElmoBiLM(module, vocab_to_cache, stateful)
-        elif stateful or vocab_to_cache is not None:
+        elif stateful:
             raise SettingsError(
-                (
-                    "stateful is true, but module is not a BiLM of this package, so no state can be carried in it. "
-                    "Set stateful to false."
-                )
-                if stateful
-                else (
-                    "vocab_to_cache was given, but module is not a BiLM of this package. Give the words to that module."
-                )
+                "stateful is true, but module is not a BiLM of this package, so no state can be carried in it. "
+                "Set stateful to false."
+            )
+        elif vocab_to_cache is not None:
+            raise SettingsError(
+                "vocab_to_cache was given, but module is not a BiLM of this package. Give the words to that module."
             )
         self._elmo_lstm: Any = module
         self._keep_sentence_boundaries = keep_sentence_boundaries
@@ -301,10 +225,31 @@ class Elmo(nn.Module):
         params: the arguments of this class by name: a dict, or AllenNLP's Params. It is not changed.
         extras: arguments that no configuration can hold, such as `module`.
 
-        Raises SettingsError if a name is unknown or missing, or a value has another type than AllenNLP permits, and the
-        errors of the class.
+        Raises SettingsError if a name is unknown or missing, or a value is none that this class accepts.
         """
-        return cls(**arguments_of(cls, params, extras))
+        if not isinstance(params, Mapping):
+            raise SettingsError(
+                f"The parameters of Elmo are {shown(params)}. Expected a mapping of the arguments' names to values."
+            )
+        known = inspect.signature(cls).parameters
+        arguments = {**params, **extras}
+        for name in arguments:
+            if name not in known:
+                raise SettingsError(
+                    f"The parameters of Elmo have {shown(name)}, which is unknown. Expected some of: "
+                    f"{', '.join(known)}."
+                )
+        for name, parameter in known.items():
+            if parameter.default is parameter.empty and name not in arguments:
+                hint = ", or set it to null for the embedded biLM" if name.endswith("_file") else ""
+                raise SettingsError(f"The parameters of Elmo lack {name}. Set it{hint}.")
+        for name in arguments.keys() & set(_FLAGS):
+            if not isinstance(arguments[name], bool | int):  # AllenNLP makes bools of whole numbers, but not of texts
+                raise SettingsError(
+                    f"The parameter {name} of Elmo is {shown(arguments[name])}. Expected true or false."
+                )
+            arguments[name] = bool(arguments[name])
+        return cls(**arguments)
 
     @property
     def _scalar_mixes(self) -> list[ScalarMix]:

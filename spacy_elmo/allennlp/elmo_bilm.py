@@ -22,7 +22,7 @@ BATCH_SIZE = 64
 
 
 def checked_words(sentence: Iterable[str]) -> list[str]:
-    """Return the words of a sentence. Raises ElmoError if the sentence is a string, or a word is not a string."""
+    """Return the words of a sentence. A string in its place is an error, and so is a word that is no string."""
     if isinstance(sentence, str):  # else its letters would be embedded as words
         raise ElmoError(
             f"a sentence is the string {shown(sentence)}. Expected a list of words: split it into tokens first."
@@ -35,7 +35,6 @@ def checked_words(sentence: Iterable[str]) -> list[str]:
 
 
 def check_batch_size(batch_size: int) -> None:
-    """Raise SettingsError if a number of sentences in a batch is no whole number, or below 1."""
     if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
         raise SettingsError(f"batch_size is {batch_size!r}. Expected a whole number, 1 or more.")
 
@@ -43,11 +42,9 @@ def check_batch_size(batch_size: int) -> None:
 def batches_of(
     sentences: Iterable[Sequence[str]], batch_size: int, max_tokens: int | None
 ) -> Iterator[list[Sequence[str]]]:
-    """Divide a stream of sentences into batches of at most `batch_size` sentences, in order.
+    """Divide a stream of sentences into batches of at most `batch_size` sentences and max_tokens tokens, in order.
 
-    max_tokens: number of tokens in a batch, at most; None: any number. A longer sentence is a batch alone.
-
-    Raises ElmoError if a sentence is not a list of words.
+    A longer sentence is a batch alone. Raises ElmoError if one is not a list of words.
     """
     batch: list[Sequence[str]] = []
     tokens = 0
@@ -67,17 +64,13 @@ def batches_of(
 
 @dataclass
 class CarriedState:
-    """What the next batch starts from.
-
-    stateful: whether row i of a batch starts from the state after row i of the previous batch.
-    state: the state after the previous batch; None: the zero state.
-    """
+    """What the next batch starts from: `state`, or the zero state. stateful: whether it is carried (see `Elmo`)."""
 
     stateful: bool
     state: LstmState | None = None
 
     def on_device_of(self, zero: LstmState) -> LstmState:
-        """Return the state on the device and in the type of the zero state, which is returned if there is none."""
+        """Return the state on the device and in the type of the zero state; without a state, the zero state."""
         if self.state is None:
             return zero
         return LstmState(*(part.to(other) for part, other in zip(self.state, zero)))
@@ -172,13 +165,7 @@ class _Cached(NamedTuple):
 class ElmoBiLM(Carrying, nn.Module):
     """Runs a biLM as AllenNLP's Elmo expects: from inputs and word_inputs to a dict of activations and mask.
 
-    bilm: the network.
-    vocab_to_cache: words whose vectors of layer 0 are cached while the biLM is not trained; the first stands for
-        padding. word_inputs are indices in it. None: none.
-    stateful: whether row i of a batch starts from the state after row i of the previous batch.
-    carried: a state that is shared, in place of `stateful`; None: the network has one of its own.
-
-    Raises SettingsError if vocab_to_cache is a string or empty.
+    vocab_to_cache, stateful: as for `Elmo`. carried: a state that is shared, in place of `stateful`.
     """
 
     def __init__(
@@ -287,25 +274,22 @@ class ElmoBiLM(Carrying, nn.Module):
 
 
 def _vocabulary_ids(words: Sequence[str], bilm: BiLM) -> Tensor:
-    if isinstance(words, str) or not len(words):
+    if isinstance(words, str) or not isinstance(words, Iterable) or not list(words):
         raise SettingsError(
             f"vocab_to_cache is {shown(words)}. Expected a list of at least one word (the first is for padding)."
         )
-    return torch.from_numpy(words_to_ids(list(words), bilm.options.max_characters))
+    return torch.from_numpy(words_to_ids(checked_words(words), bilm.options.max_characters))
 
 
 def checked_inputs(
     inputs: Tensor, word_inputs: Tensor | None, network: ElmoBiLM, dims: int | None = None
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the character ids as int64, and the indices of words, or None if the network has no vocabulary for them.
+    """Return what the network is to be called with, the character ids as int64. Raises ElmoError if it can't be.
 
-    The ids are zeros if word_inputs were passed in their place, which AllenNLP permits.
+    The ids are zeros if word_inputs were passed in their place, which AllenNLP permits. The word_inputs are None if
+    the network has no vocabulary for them.
 
-    inputs, word_inputs: what the network is to be called with.
-    network: the network.
     dims: number of dimensions that `inputs` must have; None: 3 or more.
-
-    Raises ElmoError if a tensor cannot be used.
     """
     if word_inputs is not None and network.vocabulary is None:
         warnings.warn(
@@ -333,17 +317,11 @@ def checked_inputs(
     if word_inputs is not None and inputs.shape == word_inputs.shape and inputs.dim() >= 2:
         inputs = inputs.new_zeros(*inputs.shape, characters)
     if inputs.dim() < 3 or inputs.dim() != (dims or inputs.dim()):
-        message = (
-            (
-                "inputs has shape {got}. Expected (batch, tokens, {characters}) or more dimensions between the first "
-                "two: make it with batch_to_ids(sentences)."
-            )
-            if dims is None
-            else (
-                "inputs has shape {got}. Expected (batch, tokens, {characters}): make it with batch_to_ids(sentences)."
-            )
+        more = "" if dims else " or more dimensions between the first two"
+        raise ElmoError(
+            f"inputs has shape {tuple(inputs.shape)}. Expected (batch, tokens, {characters}){more}: make it with "
+            "batch_to_ids(sentences)."
         )
-        raise ElmoError(message.format(got=tuple(inputs.shape), characters=characters))
     if inputs.shape[-1] != characters:
         raise ElmoError(
             f"inputs has {inputs.shape[-1]} characters a word, but the biLM reads {characters}. Make it with "
@@ -381,23 +359,26 @@ class RawBiLM(ElmoBiLM):
     """An ElmoBiLM that users call themselves, so that it checks what it is called with."""
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
-        """Run sentences. Arguments and returns are those of `ElmoBiLM.forward`.
-
-        Raises ElmoError if a tensor cannot be used.
-        """
         inputs, word_inputs = checked_inputs(inputs, word_inputs, self, dims=3)
         return super().forward(inputs, word_inputs)
+
+
+def loaded(
+    options_file: File | None, weight_file: File | None, requires_grad: bool, vocab_to_cache: Sequence[str] | None
+) -> BiLM:
+    """Return the biLM of the files. Raises ElmoError if they cannot be used, or the settings do not go together."""
+    if requires_grad and vocab_to_cache is not None and vocab_to_cache != []:
+        raise SettingsError(
+            "requires_grad is true together with vocab_to_cache. Cached vectors can't change with the biLM. "
+            "Set vocab_to_cache to None, or requires_grad to false."
+        )
+    return load_bilm(options_file, weight_file).requires_grad_(requires_grad)
 
 
 class _ElmoBiLm(RawBiLM):
     """A drop-in for AllenNLP's class of this name (2.10): all layers, with the vectors of `<S>` and `</S>`.
 
-    options_file, weight_file: paths of the official files; both None: the embedded biLM.
-    requires_grad: whether the biLM is trained.
-    vocab_to_cache: words whose vectors of layer 0 are cached, as for `Elmo`.
-    stateful: whether row i of a batch starts from the state after row i of the previous batch, as in AllenNLP.
-
-    Raises ElmoError if files or settings cannot be used.
+    The arguments are those of `Elmo`, which has the mixes.
     """
 
     def __init__(
@@ -408,12 +389,5 @@ class _ElmoBiLm(RawBiLM):
         vocab_to_cache: Sequence[str] | None = None,
         stateful: bool = False,
     ) -> None:
-        if isinstance(vocab_to_cache, list) and not vocab_to_cache:
-            vocab_to_cache = None  # as in AllenNLP
-        if requires_grad and vocab_to_cache is not None:
-            raise SettingsError(
-                "requires_grad is true together with vocab_to_cache. Cached vectors can't change with the biLM. "
-                "Set vocab_to_cache to None, or requires_grad to false."
-            )
-        bilm = load_bilm(options_file, weight_file).requires_grad_(requires_grad)
-        super().__init__(bilm, vocab_to_cache, stateful)
+        bilm = loaded(options_file, weight_file, requires_grad, vocab_to_cache)
+        super().__init__(bilm, None if vocab_to_cache == [] else vocab_to_cache, stateful)  # as in AllenNLP

@@ -35,7 +35,7 @@ from .elmo_bilm import (
 
 
 def device_of(cuda_device: int) -> torch.device:
-    """Return the GPU with this number; -1: the CPU. Raises SettingsError if torch sees no such GPU."""
+    """Return the GPU with this number; -1: the CPU. One that torch does not see is an error."""
     if cuda_device < 0:
         return torch.device("cpu")
     seen = torch.cuda.device_count()
@@ -66,7 +66,6 @@ class Lines:
         self.file, self._last = file, ""
 
     def write(self, text: str) -> None:
-        """Write a text without carriage returns, and nothing if no more than blanks remain, or it was the last one."""
         text = text.replace("\r", "").rstrip()
         if text and text != self._last:
             self.file.write(text + "\n")
@@ -90,9 +89,7 @@ Array = npt.NDArray[np.float32]
 def split_texts(texts: Iterable[str | Sequence[str]], lang: str | None) -> list[list[str]]:
     """Return the words of each text: of strings, which are split, and of lists of words, which are not.
 
-    lang: of the spaCy tokenizer; None: strings are split at blanks.
-
-    Raises ElmoError if a text is neither, if it can't be tokenised, or if spaCy does not know the language.
+    lang: of the spaCy tokenizer; None: strings are split at blanks. Raises ElmoError if one of these can't be used.
     """
     if not isinstance(texts, Iterable):
         raise ElmoError(
@@ -159,10 +156,7 @@ class ElmoEmbedder(Carrying):
         stateful: bool = False,
         precision: Precision = "float32",
     ) -> "ElmoEmbedder":
-        """Return an embedder with weights in memory.
-
-        arrays: the weights by parameter name. The dict is emptied, so that the embedder is their only owner.
-        """
+        """Return an embedder with weights in memory, by parameter name. The dict is emptied: it is their only owner."""
         device = device_of(cuda_device)
         dtype, embedder = dtype_of(precision, device), cls.__new__(cls)
         embedder._use(FrozenBiLM(options, arrays, device), dtype, stateful)
@@ -232,7 +226,7 @@ class ElmoEmbedder(Carrying):
         self._carried.reset()
 
     def _counted(self, batch: Sequence[Sequence[str]]) -> list[list[str]]:
-        """Return the sentences, checked. Words that the biLM does not read to their end are counted."""
+        """Return the sentences, checked, and count the words that the biLM does not read to their end."""
         sentences = [checked_words(sentence) for sentence in batch]
         self._truncated.count([word for sentence in sentences for word in sentence], self.options.max_characters)
         return sentences
@@ -300,7 +294,6 @@ class ElmoEmbedder(Carrying):
         lang: of the spaCy tokenizer that splits the strings; None: they are split at blanks.
 
         Returns *Shape:* (texts, width), float32; (width,) for one string. The row of a text without words is zero.
-        Raises ElmoError if a text, the language or batch_size can't be used.
         """
         check_batch_size(batch_size)
         alone = isinstance(texts, str)
@@ -308,9 +301,8 @@ class ElmoEmbedder(Carrying):
         vectors = np.zeros((len(sentences), self.options.width), np.float32)
         batches = batches_of(sentences, batch_size, MAX_TOKENS)
         with bar_of(len(sentences), show_progress_bar) as bar:
-            for row, layers in enumerate(
-                layers for batch in batches for layers in self._engine.run(self._counted(batch))
-            ):
+            embedded = (layers for batch in batches for layers in self._engine.run(self._counted(batch)))
+            for row, layers in enumerate(embedded):
                 if layers.shape[1]:
                     vectors[row] = layers.mean((0, 1), dtype=np.float64)
                 bar.update()
@@ -327,7 +319,7 @@ class ElmoEmbedder(Carrying):
     ) -> None:
         """Embed an open text file of one sentence per line. All other arguments are those of `embed_lines`.
 
-        Raises CommandError before anything is embedded, if the text cannot be used, and the errors of `embed_lines`.
+        Raises CommandError before anything is embedded, if the text cannot be used.
         """
         if isinstance(input_file, str | os.PathLike):
             raise CommandError(

@@ -45,9 +45,7 @@ _MOST_WIDTH = 2**20
 class Header:
     """The content of index.json.
 
-    bilm: fingerprint of the biLM that made the vectors.
-    model: what its user called it, for messages; "" if that is not known.
-    layer: "mix": the mean of all layers.
+    bilm: fingerprint of the biLM that made the vectors; model: what its user called it, for messages.
     text: SHA-256 of the sentences.txt that the vectors belong to.
     """
 
@@ -64,7 +62,6 @@ def is_index(folder: str | os.PathLike[str]) -> bool:
 
 
 def write_header(folder: Path, header: Header) -> None:
-    """Write index.json into a folder, and sync it to the disk. Raises OSError."""
     with (folder / HEADER).open("w", encoding="utf8") as file:
         file.write(json.dumps({"version": VERSION} | asdict(header), indent=2) + "\n")
         file.flush()
@@ -107,8 +104,7 @@ def _header(record: dict[str, Any]) -> Header:
 def find_word(sentence: str | Sequence[str], word: str, occurrence: int, lang: str | None) -> tuple[list[str], int]:
     """Return the words of a sentence, and the index of a word in them, exactly as it is written there.
 
-    occurrence: which one if it occurs several times, from 1.
-    lang: of the spaCy tokenizer that splits the text; None: it is split at blanks.
+    occurrence: which one if it occurs several times, from 1. lang: of the tokenizer; None: it is split at blanks.
 
     Raises ElmoError if the sentence can't be split, or the word does not occur in it that often.
     """
@@ -134,11 +130,7 @@ _FIRST = 256  # results that are sorted at first
 
 
 def cosines_with(vectors: npt.NDArray[np.float16], query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return the cosines of all vectors with one, *Shape:* (n,). The vectors are read block by block.
-
-    vectors: *Shape:* (n, width), each of length 1.
-    query: *Shape:* (width,), of length 1.
-    """
+    """Return the cosines of all vectors, *Shape:* (n, width), with one: all of length 1. They are read in blocks."""
     cosines = np.empty(len(vectors), np.float32)
     rows = max(1, _BLOCK // (4 * vectors.shape[1]))
     for start in range(0, len(vectors), rows):
@@ -148,10 +140,7 @@ def cosines_with(vectors: npt.NDArray[np.float16], query: npt.NDArray[np.float32
 
 
 def best_first(cosines: npt.NDArray[np.float32]) -> Iterator[int]:
-    """Yield the places of numbers from the largest to the smallest, equal ones in their order.
-
-    Only as many are sorted as are asked for, in steps.
-    """
+    """Yield the places of numbers from the largest to the smallest, equal ones in their order, sorted as needed."""
     done, n = 0, len(cosines)
     while done < n:
         wanted = min(n, max(_FIRST, 8 * done))
@@ -167,13 +156,7 @@ Floats = npt.NDArray[np.float32]
 
 
 def unit_vectors(layers: Floats, layer: Layer) -> Floats:
-    """Return the vectors of a layer, each divided by its length. A vector of zeros stays as it is.
-
-    layers: *Shape:* (layers, words, width).
-    layer: number of the layer; "mix": the mean of all layers.
-
-    Returns *Shape:* (words, width).
-    """
+    """Return the vectors of a layer, *Shape:* (words, width), each divided by its length if that is not 0."""
     vectors: Floats = layers.mean(0) if layer == MIX else layers[layer]
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Floats = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
@@ -181,7 +164,7 @@ def unit_vectors(layers: Floats, layer: Layer) -> Floats:
 
 
 def checked_layer(layer: Layer | None, layers: int) -> Layer:
-    """Return a layer; None: the last one. Raises SettingsError if a biLM with that many layers does not have it."""
+    """Return a layer; None: the last one. One that a biLM with so many layers does not have is an error."""
     if layer is None:
         return layers - 1
     if layer != MIX and (isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer < layers):
@@ -222,11 +205,9 @@ def build_index(
 
     source: a text of one sentence a line, .jsonl or .spacy: a file, a folder or a pattern (see `read_sentences`).
     folder: a new or empty folder, or an index if `replace` is true.
-    embedder: computes the vectors.
     lang: of the spaCy tokenizer that splits the text; None: words are separated by blanks.
     layer: number of the layer; "mix": the mean of all layers; None: the last layer.
     model: what the user calls the biLM, for messages.
-    replace: whether an index that is in the folder is replaced.
     progress: how the sentences are counted on stderr (see ElmoEmbedder.embed_lines).
 
     Raises ElmoError if the source, the folder or a setting can't be used.
@@ -290,11 +271,8 @@ class Neighbour(NamedTuple):
 class WordIndex:
     """All words of a corpus with their vectors, as `build_index` wrote them. The vectors stay on disk.
 
-    folder: as `build_index` wrote it.
-    embedder: with the biLM that made the vectors.
-
-    Raises CorpusError if the folder holds no index, or a damaged one, or one that another biLM made, and SettingsError
-    if the embedder is stateful.
+    embedder: with the biLM that made the vectors. Raises CorpusError if it has another one, or if the folder holds no
+        index or a damaged one, and SettingsError if it is stateful.
     """
 
     def __init__(self, folder: str | os.PathLike[str], embedder: ElmoEmbedder) -> None:
@@ -319,10 +297,8 @@ class WordIndex:
             raise self._damaged("its text is another than that of its vectors")
         if self.vectors.shape != (self.corpus.n_tokens, self.header.width):
             raise self._damaged(f"vectors of shape {self.vectors.shape} for {self.corpus.n_tokens:,} words")
-        if self.header.width != embedder.options.width or self.header.layer not in (
-            *range(embedder.options.layers),
-            "mix",
-        ):
+        layers: list[Layer] = [*range(embedder.options.layers), MIX]
+        if self.header.width != embedder.options.width or self.header.layer not in layers:
             raise self._damaged("its biLM has no such layer")
         self._ends = np.cumsum(self.corpus.lengths, dtype=np.int64)
 
@@ -334,8 +310,6 @@ class WordIndex:
         """Return whether the index was made of this text with this tokenizer.
 
         Files of the same names, sizes and times of change are the same text. Others are read and compared.
-
-        Raises CorpusError if the source has no files, or if it must be read and can't be.
         """
         meta = self.corpus.meta
         if lang != meta.language:

@@ -21,9 +21,11 @@ from torch import Tensor
 from ..corpus.bilm import EmbeddingBiLM
 from ..corpus.reading import read_items
 from ..errors import FILE_MISSING, CorpusError, ElmoError, SettingsError, shown
+from ..formats.options import BiLMOptions
 from ..formats.text import Unusable, damaged, decode_line, docs_in, find_files, kind_of, sentences_of
-from .rows import Array
+from ..modules import Arrays, BiLM
 
+Array = npt.NDArray[np.float32]
 Getter = Callable[[Token], str]  # "" means that a token has no label
 ENTITIES, OUTSIDE = "ent", "O"
 _CUSTOM = "_."
@@ -36,8 +38,7 @@ def label_getter(attribute: str) -> Getter:
     attribute: "upos" (spaCy's pos), "tag", "ent" (IOB and the type, such as B-PER, or O), another attribute of spaCy's
         tokens, such as "dep" or "is_title", or "_.name" for an extension attribute whose values are in the docs.
 
-    The function raises SettingsError if a value is no label, such as a vector. Raises SettingsError if tokens have no
-    such attribute.
+    Raises SettingsError if tokens have no such attribute; and so does the function if a value is no label.
     """
     if attribute == ENTITIES:
         return _entity
@@ -100,7 +101,6 @@ def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | Non
 
     source: a .spacy or .conllu file, perhaps packed, or a folder of such files. A doc without sentence
         boundaries is one sentence.
-    attribute: name of the labels, for messages.
     limit: number of sentences that are read; None: all.
 
     Raises ElmoError if a file can't be read, if there are no words, or if no word has a label.
@@ -122,7 +122,6 @@ def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | Non
 
 
 def _labelled_sentences(files: Iterable[Path], attribute: str, getter: Getter) -> Iterator[tuple[list[str], list[str]]]:
-    """Yield the words and the labels of each sentence."""
     for path in files:
         kind = kind_of(path)
         if kind not in (DOCBIN, CONLLU):
@@ -148,8 +147,7 @@ def _docbin_sentences(path: Path) -> Iterator[Span]:
 def _conllu_sentences(path: Path, entities: bool) -> Iterator[Doc]:
     """Yield the sentences of a .conllu file. Some are read at a time: spaCy's reader holds all words of a text.
 
-    entities: whether they are wanted. Then the file is read twice, because spaCy looks for them in all of a text, and
-        if there is one, other words are outside of entities.
+    For entities the file is read twice: if there is one in it, other words are outside of entities.
     """
     has_entities = entities and any(has_ner(text, _ENTITY) for text, *_ in _conllu_texts(path))
     for text, blocks, lines in _conllu_texts(path):
@@ -182,14 +180,10 @@ def _conllu_texts(path: Path) -> Iterator[tuple[str, list[str], list[int]]]:
         lines += [item.line] * len(found)
         size += len(text)
         if blocks and size >= _CHARACTERS:
-            yield _joined(blocks), blocks, lines
+            yield "\n\n".join([*blocks, ""]), blocks, lines
             blocks, lines, size = [], [], 0
     if blocks:
-        yield _joined(blocks), blocks, lines
-
-
-def _joined(blocks: list[str]) -> str:
-    return "".join(f"{block}\n\n" for block in blocks)
+        yield "\n\n".join([*blocks, ""]), blocks, lines
 
 
 def _plain_blocks(text: str) -> list[str]:
@@ -226,10 +220,9 @@ _SCORES = 1 << 25  # computed at a time (rows times labels), so that memory does
 
 
 class LinearClassifier(NamedTuple):
-    """Weights on standardised features.
+    """Weights on standardised features, whose mean and std are those of training.
 
-    mean, std: of the features, *Shape:* (width,).
-    weight, bias: *Shape:* (labels, width) and (labels,).
+    *Shape:* (width,) of mean and std, (labels, width) of weight, (labels,) of bias.
     """
 
     mean: Tensor
@@ -238,7 +231,7 @@ class LinearClassifier(NamedTuple):
     bias: Tensor
 
     def predict(self, x: Tensor) -> Tensor:
-        """Return the most probable label of each row. x: *Shape:* (rows, width). Returns *Shape:* (rows,)."""
+        """Return the most probable label of each row, *Shape:* (rows,)."""
         parts = x.split(_rows(len(self.bias)))
         return torch.cat(
             [F.linear((part - self.mean).div_(self.std), self.weight, self.bias).argmax(1) for part in parts]
@@ -248,8 +241,7 @@ class LinearClassifier(NamedTuple):
 def fit(x: Tensor, labels: Tensor, classes: int, iterations: int = ITERATIONS) -> LinearClassifier:
     """Train a classifier with L-BFGS. The loss is convex and starts from zero weights, so no seed is needed.
 
-    x: features, *Shape:* (rows, width).
-    labels: numbers from 0 to classes - 1, *Shape:* (rows,).
+    x: features, *Shape:* (rows, width). labels: numbers from 0 to classes - 1, *Shape:* (rows,).
     """
     mean, std = x.mean(0), x.std(0, correction=min(1, len(x) - 1)).clamp_min(1e-6)
     standardised = (x - mean).div_(std)
@@ -286,10 +278,7 @@ class Score(NamedTuple):
 
 
 def score(predicted: Sequence[str], labels: Sequence[str], outside: str | None) -> Score:
-    """Compare labels token by token.
-
-    outside: the label of tokens that are not what is looked for, such as "O" for entities; None: there is none.
-    """
+    """Compare labels token by token. outside: the label of those that are not looked for, such as "O"; None: none."""
     right = sum(a == b for a, b in zip(predicted, labels))
     if outside is None:
         return Score(right / len(labels), None)
@@ -299,10 +288,7 @@ def score(predicted: Sequence[str], labels: Sequence[str], outside: str | None) 
 
 
 def majority_labels(training: Iterable[tuple[str, str]], words: Sequence[str]) -> list[str]:
-    """Return for each word its most frequent label in the training part; for others the most frequent label of all.
-
-    Of equally frequent labels, the one that comes first in the training part is used.
-    """
+    """Return each word's most frequent label in the training part, for others that of all; of equals the first."""
     all_labels: Counter[str] = Counter()
     of_words: dict[str, Counter[str]] = {}
     for word, label in training:
@@ -317,9 +303,9 @@ OnTokens = Callable[[int], object]  # gets a number of tokens that are done
 class Probes:
     """The questions to a biLM: the training part and the part that is scored, without the tokens that have no label.
 
-    `unknown_tokens` is how many tokens of the part that is scored have a label that the training part lacks. No
-    classifier finds these. `labels` are those of the training part, in the order in which they come. Raises CorpusError
-    if there is only one, or if none of them is in the part that is scored.
+    `labels` are those of the training part, in the order in which they come. `unknown_tokens` is how many tokens of the
+    other part have another label, which no classifier finds. Raises CorpusError if there is only one label, or if none
+    is in the part that is scored.
     """
 
     def __init__(self, train: LabelledCorpus, dev: LabelledCorpus, attribute: str, iterations: int) -> None:
@@ -356,7 +342,6 @@ class Probes:
         return len(self._dev_rows)
 
     def majority(self) -> Score:
-        """Score the most frequent label of each word."""
         training = [pair for pair in zip(self.train.words, self.train.labels) if pair[1]]
         words = [word for word, label in zip(self.dev.words, self.dev.labels) if label]
         return score(majority_labels(training, words), self._gold, self._outside)
@@ -364,18 +349,12 @@ class Probes:
     def run(self, bilm: EmbeddingBiLM, progress: OnTokens) -> Iterator[Score]:
         """Embed all tokens, and return an iterator of the score of each layer, and then of their mean.
 
-        A classifier is trained whenever the iterator is asked for a score.
-
-        All layers of the tokens are in memory: layers x tokens x width x 4 bytes.
+        A classifier is trained whenever the iterator is asked for a score. All layers of the tokens are in memory:
+        layers x tokens x width x 4 bytes.
         """
         x = _select(embed(bilm, self.train.sentences, progress), self._train_rows)
         y = _select(embed(bilm, self.dev.sentences, progress), self._dev_rows)
-        return self._scores(x, y)
-
-    def _scores(self, x: Array, y: Array) -> Iterator[Score]:
-        for k in range(len(x)):
-            yield self._probe(x[k], y[k])
-        yield self._probe(x.mean(0), y.mean(0))
+        return (self._probe(*(x[k], y[k]) if k < len(x) else (x.mean(0), y.mean(0))) for k in range(len(x) + 1))
 
     def _probe(self, x: Array, y: Array) -> Score:
         classifier = fit(torch.from_numpy(x), self._numbers, len(self.labels), self.iterations)
@@ -384,10 +363,7 @@ class Probes:
 
 
 def embed(bilm: EmbeddingBiLM, sentences: Sequence[Sequence[str]], progress: OnTokens = lambda tokens: None) -> Array:
-    """Return the layers of all tokens in order, *Shape:* (layers, tokens, width).
-
-    progress: is told the number of tokens of each sentence that was embedded.
-    """
+    """Return the layers of all tokens in order, *Shape:* (layers, tokens, width). progress: of a sentence's tokens."""
     starts = np.concatenate([[0], np.cumsum([len(sentence) for sentence in sentences])])
     result = np.empty((bilm.options.layers, int(starts[-1]), bilm.options.width), np.float32)
     for i, layers in bilm.embed(sentences):
@@ -398,3 +374,25 @@ def embed(bilm: EmbeddingBiLM, sentences: Sequence[Sequence[str]], progress: OnT
 
 def _select(layers: Array, rows: npt.NDArray[np.intp]) -> Array:
     return layers if len(rows) == layers.shape[1] else layers[:, rows]
+
+
+def with_mean(layers: Array) -> Array:
+    """Return layers, *Shape:* (layers, ..., width), and their mean: *Shape:* (layers + 1, ..., width)."""
+    return np.concatenate([layers, layers.mean(0, keepdims=True)])
+
+
+def row_titles(layers: int) -> list[str]:
+    """Return a title for each layer, and then one for their mean."""
+    return [*(f"layer {k}" for k in range(layers)), "mean of the layers"]
+
+
+def row_keys(layers: int) -> list[int | str]:
+    """Return what JSON calls each layer, and then their mean."""
+    return [*range(layers), "mean"]
+
+
+def random_weights(options: BiLMOptions, seed: int) -> Arrays:
+    """Return random weights by parameter name. The same seed gives the same weights."""
+    bilm = BiLM(options)
+    bilm.reset_parameters(torch.Generator().manual_seed(seed))
+    return bilm.to_arrays()

@@ -12,7 +12,7 @@ import numpy as np
 from ..corpus.bilm import EmbeddingBiLM
 from ..errors import FILE_MISSING, FILE_NOT_REGULAR, CorpusError, shown
 from ..formats.text import Unusable, decode_line, lines_of, unpacked
-from .rows import Array, with_mean
+from .probing import Array, with_mean
 
 NONE = "-"
 _EXPECTED = "a text with tabs"
@@ -26,9 +26,8 @@ class Lemma(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """A word of a sentence that has a sense.
+    """A word of a sentence that has a sense, or several that are an expression, such as "natural gas".
 
-    start, end: its place: several words make one if they are an expression, such as "natural gas".
     senses: those that are right, one or more.
     """
 
@@ -76,9 +75,6 @@ def read_first_senses(path: Path) -> dict[Lemma, str]:
 
     path: text in UTF-8, perhaps packed as .gz, .xz or .zst. A line is a lemma, its part of speech and its first sense,
         with tabs between them.
-
-    Raises CorpusError if the file can't be read, if a line is something else, if a lemma comes twice, or if
-        there is none.
     """
     first: dict[Lemma, str] = {}
     for number, line in _lines(path):
@@ -106,7 +102,6 @@ def read_first_senses(path: Path) -> dict[Lemma, str]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the numbers and the lines of a text, without comments. A blank line is empty."""
     if not path.exists():
         raise CorpusError(FILE_MISSING.format(path=path, expected=_EXPECTED))
     if path.is_dir():
@@ -124,7 +119,6 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _add(sentence: SenseSentence, line: str, path: Path, number: int) -> None:
-    """Add the word of a line to a sentence. Raises CorpusError if the line has another form."""
     columns = [column.strip() for column in line.split("\t")]
     words, senses = columns[0].split(), columns[-1].split()
     if len(columns) != 4 or not words or not senses or (NONE in senses and len(senses) > 1):
@@ -147,7 +141,7 @@ def _add(sentence: SenseSentence, line: str, path: Path, number: int) -> None:
 
 
 class SenseInventory:
-    """Collects the instances of a training corpus. A sum of vectors is kept for each sense, and no other vectors."""
+    """The instances of a training corpus. A sum of vectors is kept for each sense, and no other vectors."""
 
     def __init__(self) -> None:
         self._sums: dict[Lemma, dict[str, Array]] = {}
@@ -184,17 +178,12 @@ class SenseInventory:
 
 
 class FirstSenses:
-    """The first sense of each lemma: the listed one, or the most frequent one of the training corpus.
-
-    listed: such as WordNet's first senses.
-    inventory: of the training corpus.
-    """
+    """The first sense of each lemma: the listed one, such as WordNet's, or the most frequent one of the inventory."""
 
     def __init__(self, listed: Mapping[Lemma, str], inventory: SenseInventory) -> None:
         self._listed, self._inventory = listed, inventory
 
     def of(self, lemma: Lemma) -> str | None:
-        """Return the first sense of a lemma; None if the lemma is in neither."""
         return self._listed.get(lemma) or self._inventory.most_frequent(lemma)
 
 
@@ -241,10 +230,9 @@ _SENTENCES = 1000  # embedded at a time: no other vectors are in memory
 def instance_vectors(
     bilm: EmbeddingBiLM, sentences: Sequence[SenseSentence], progress: OnSentences = lambda sentences: None
 ) -> Iterator[tuple[Instance, Array]]:
-    """Yield each instance, in the order of the text, and its vectors: those of each layer, and their mean.
+    """Yield each instance, in the order of the text, and its vectors, (layers + 1, width): the last is their mean.
 
-    They have the *Shape:* (layers + 1, width). The vector of an instance of several words is the mean of theirs.
-    progress is told the number of sentences that were embedded.
+    The vector of an instance of several words is the mean of theirs. progress is told numbers of sentences.
     """
     for start in range(0, len(sentences), _SENTENCES):
         block = sentences[start : start + _SENTENCES]
@@ -257,12 +245,9 @@ def instance_vectors(
 
 
 class SenseResult(NamedTuple):
-    """The scores of a test set.
+    """The scores of a test set: of the first sense, and of the nearest one by each layer and by their mean.
 
-    first_sense: the first sense for all instances.
-    rows: the nearest sense, of each layer and then of their mean. Lemmas that the training corpus does not have get
-        their first sense.
-    unseen: number of these instances.
+    unseen: number of instances whose lemma the training corpus does not have, so that they get their first sense.
     """
 
     first_sense: SenseScore
@@ -273,10 +258,7 @@ class SenseResult(NamedTuple):
 def evaluate(
     inventory: SenseInventory, first_senses: FirstSenses, instances: Iterable[tuple[Instance, Array]], rows: int
 ) -> SenseResult:
-    """Score a test set: its instances with their vectors, *Shape:* (rows, width) each.
-
-    first_senses: to compare with, and for lemmas that are not in the inventory.
-    """
+    """Score a test set: its instances with their vectors, *Shape:* (rows, width) each."""
     first_sense, scores, unseen = SenseScore(), [SenseScore()] * rows, 0
     for instance, vectors in instances:
         first = first_senses.of(instance.lemma)

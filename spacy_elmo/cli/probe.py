@@ -59,8 +59,7 @@ def probe(
     A classifier of the tokens' labels is trained on each frozen layer, and on the mean of the layers. A table shows how
     many tokens of DEV get the right label. The first row gives each word its most frequent label in TRAIN.
     """
-    from ..analysis.probing import Probes, label_getter, read_labelled
-    from ..analysis.rows import row_keys
+    from ..analysis.probing import Probes, label_getter, read_labelled, row_keys
 
     import_code(code)
     choice = bilm_of(model, pipe)
@@ -97,7 +96,7 @@ def _run_probes(probes: Probes, choice: BiLMChoice, seed: int | None) -> dict[st
 
     seed: of the random weights; None: they are left out.
     """
-    from ..analysis.rows import random_weights
+    from ..analysis.probing import random_weights
 
     options, arrays = choice.load_arrays()
     weights = {TRAINED: arrays}
@@ -119,7 +118,7 @@ def _run_probes(probes: Probes, choice: BiLMChoice, seed: int | None) -> dict[st
 
 def _show(attribute: str, probes: Probes, majority: Score, found: dict[str, list[Score]]) -> None:
     """Print a table with a row for the most frequent labels, for each layer, and for their mean."""
-    from ..analysis.rows import row_titles
+    from ..analysis.probing import row_titles
 
     msg.text(f"{attribute}: {len(probes.labels):,} labels")
     msg.text(

@@ -105,7 +105,7 @@ def _find_senses(
 
 
 def _result_dict(result: SenseResult) -> dict[str, Any]:
-    from ..analysis.rows import row_keys
+    from ..analysis.probing import row_keys
 
     return {
         "instances": result.first_sense.instances,
@@ -121,7 +121,7 @@ def _score_dict(score: SenseScore) -> dict[str, float]:
 
 def _show(inventory: SenseInventory, listed: bool, tests: list[Path], results: list[SenseResult]) -> None:
     """Print F1 as a table: a column for each test set."""
-    from ..analysis.rows import row_titles
+    from ..analysis.probing import row_titles
     from ..analysis.senses import all_together
 
     total = all_together(results)

@@ -49,8 +49,6 @@ def build_elmo_tok2vec(
     encode: the task encoder, for example spacy.MaxoutWindowEncoder.v2. If its width is not that of [x; ELMo], a
         trained Linear layer before it maps to its width. An encoder of depth 0 has no width; then h is [x; ELMo].
     output_elmo: spacy-elmo.Tok2Vec.v1 with another mix, whose output is concatenated to h; null: none.
-
-    Raises SettingsError if elmo or output_elmo is a listener or a biLM without a mix, and if both are null.
     """
     if elmo is None and output_elmo is None:
         raise SettingsError(
@@ -85,10 +83,7 @@ def build_elmo_tok2vec(
 
 
 def _init_without_labels(init: Any, model: Tok2VecModel, X: list[Doc] | None = None, Y: Any = None) -> None:
-    """Initialise without Y, the component's labels.
-
-    Thinc passes Y to each layer of unknown width, and spaCy's static vectors would treat it as their own output.
-    """
+    """Initialise without Y, the labels: Thinc passes them to layers of unknown width, as if they were their output."""
     init(model, X=X)
 
 
@@ -105,8 +100,8 @@ def _with_writable_parameters(forward: Any, model: Tok2VecModel, X: list[Doc], i
 def _fit_width(width: int) -> EncoderModel:
     """Build a layer: *Shape:* (tokens, any width) for each doc -> *Shape:* (tokens, width) for each doc.
 
-    If the input has the width already, the layer returns it unchanged, and its Linear layer has no parameters. This is
-    decided at initialisation, because spaCy's embeddings do not know their width before.
+    An input of this width is returned unchanged, and the Linear layer then has no parameters. This is decided at
+    initialisation, because spaCy's embeddings do not know their width before.
     """
     return Model("fit_width", _fit_forward, init=_fit_init, dims={"nO": width}, layers=[with_array(Linear(width))])
 

@@ -29,8 +29,7 @@ RowLayers = list[npt.NDArray[np.float32]]  # *Shape:* (layers, words, width) for
 class Settings:
     """The settings of the layer (see `build_bilm`), without those of its shim.
 
-    They are in one object, in place of separate attributes, because Thinc would save separate attributes: a loaded
-    model follows its own config.
+    They are in one object because Thinc would save separate attributes: a loaded model follows its own config.
     """
 
     get_spans: SpanGetter
@@ -95,7 +94,7 @@ def build_bilm(
 
 
 def init(model: BiLMModel, X: Any = None, Y: Any = None) -> None:
-    """Read the biLM's files, unless its weights are loaded, and set the width. X and Y are ignored.
+    """Read the biLM's files, unless its weights are loaded, and set the width.
 
     Raises ElmoError if the files cannot be used, and SettingsError if their width is not the expected one.
     """
@@ -120,10 +119,10 @@ def _shim(model: BiLMModel) -> BiLMShim:
 def forward(
     model: BiLMModel, X: list[Doc], is_train: bool
 ) -> tuple[list[Floats3d], Callable[[list[Floats3d]], list[Doc]]]:
-    """Run the biLM over docs.
+    """Run the biLM over docs. Backprop returns no gradients of docs.
 
-    Returns *Shape:* (layers, tokens, width) for each doc, with zeros for whitespace tokens, and backprop, which
-    returns no gradients of docs. Raises ElmoError if the biLM or the spans cannot be used.
+    Returns *Shape:* (layers, tokens, width) for each doc, with zeros for whitespace tokens. Raises ElmoError if the
+    biLM or the spans cannot be used.
     """
     init(model)
     shim, docs = _shim(model), list(X)
@@ -165,12 +164,9 @@ class Row(NamedTuple):
 
 
 def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -> list[Row]:
-    """Return the rows of all docs, in the order of the docs.
+    """Return the rows of all docs, in order. Of overlapping spans, a word is used where it is farther from an edge.
 
-    If spans overlap, a token's vectors come from the span in which it is farthest from an edge.
-
-    once: whether each token is read only once, in the order of the doc. Then overlapping spans are cut: a span starts
-        where the previous one ended.
+    once: whether each token is read only once, in the order of the doc: spans are cut where the one before ended.
 
     Raises SettingsError if the spans do not belong to the docs, or do not cover all their words.
     """
@@ -187,8 +183,7 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -
         for span in spans:
             if span.doc is not doc:
                 raise SettingsError(
-                    f"model.get_spans returned the span {span.text[:50]!r} of another doc. Expected spans of the "
-                    "doc itself."
+                    f"model.get_spans returned the span {span.text[:50]!r} of another doc. Expected spans of the doc."
                 )
         if once:
             cut, read = [], 0
@@ -213,10 +208,7 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -
 
 
 def _best_spans(doc: Doc, spans: Sequence[Span], is_word: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Return for each word the index of the span in which it is farthest from an edge, *Shape:* (tokens,).
-
-    If two spans are equal, it is the first. At whitespace it is -1. Raises SettingsError if a word is in no span.
-    """
+    """Return for each token the first span in which it is farthest from an edge; -1 at whitespace."""
     best_spans = np.full(len(doc), -1, np.int64)
     distances = np.full(len(doc), -1, np.int64)
     for k, span in enumerate(spans):
@@ -237,21 +229,19 @@ def _best_spans(doc: Doc, spans: Sequence[Span], is_word: npt.NDArray[np.bool_])
 
 def to_docs(docs: Sequence[Doc], rows: Sequence[Row], row_layers: RowLayers, layers: int, width: int) -> list[Floats3d]:
     """Return the layers of each doc, *Shape:* (layers, tokens, width), with zeros for whitespace tokens."""
-    partial: list[npt.NDArray[np.float32] | None] = [None] * len(docs)
+    results: list[Any] = [None] * len(docs)
     for row, values in zip(rows, row_layers):
-        result = partial[row.doc]
-        if result is None and len(row.tokens) == len(docs[row.doc]):  # the doc consists of this row
+        if results[row.doc] is None and len(row.tokens) == len(docs[row.doc]):  # the doc consists of this row
             shared = not values.flags.writeable or values.base is not None  # with a cache, or with a batch
-            partial[row.doc] = values.copy() if shared else values
+            results[row.doc] = values.copy() if shared else values
             continue
-        if result is None:
-            result = partial[row.doc] = np.zeros((layers, len(docs[row.doc]), width), np.float32)
-        result[:, row.tokens] = values[:, row.places]
-    complete = [
-        np.zeros((layers, len(doc), width), np.float32) if result is None else result
-        for doc, result in zip(docs, partial)
-    ]
-    return complete  # type: ignore[return-value]  # thinc's Floats3d is a protocol of numpy and cupy arrays
+        if results[row.doc] is None:
+            results[row.doc] = np.zeros((layers, len(docs[row.doc]), width), np.float32)
+        results[row.doc][:, row.tokens] = values[:, row.places]
+    for number, doc in enumerate(docs):
+        if results[number] is None:
+            results[number] = np.zeros((layers, len(doc), width), np.float32)
+    return results
 
 
 def to_rows(rows: Sequence[Row], doc_layers: Sequence[Floats3d]) -> RowLayers:
@@ -293,7 +283,7 @@ def _predict(shim: BiLMShim, rows: list[Row], stateful: bool) -> RowLayers:
 
 
 def _batches(shim: BiLMShim, rows: list[Row], chosen: Sequence[int]) -> Iterable[list[int]]:
-    """Divide rows, given by their indices, into batches that have no more words than the pipe permits."""
+    """Divide rows, given by their indices, into batches of no more words than the pipe permits."""
     for batch in token_batches([len(rows[i].words) for i in chosen], shim.use.max_batch_tokens):
         yield [chosen[k] for k in batch]
 
@@ -301,8 +291,7 @@ def _batches(shim: BiLMShim, rows: list[Row], chosen: Sequence[int]) -> Iterable
 def _predict_cached(shim: BiLMShim, rows: list[Row], stateful: bool) -> RowLayers:
     """Return the layers of rows, from the cache if it has them. Equal rows are run once, and share a read-only array.
 
-    stateful: the key of a row depends on those of the previous rows of its doc, and if any row of a doc is missing,
-        all rows of the doc are run.
+    stateful: a row's key depends on those of the previous rows of its doc, and if one is missing, the whole doc is run.
     """
     cache = shim.use.cache
     assert cache is not None
@@ -354,8 +343,7 @@ def _train(shim: BiLMShim, rows: list[Row]) -> tuple[RowLayers, Callable[[RowLay
 def load_model(model: BiLMModel, data: object) -> None:
     """Load what model.to_bytes() returned: a biLM of any width, or a user's own model of the same layers.
 
-    Raises WeightsError if the bytes are damaged or of another model, and ElmoError if a biLM in them can't be used.
-    Then a biLM is as it was.
+    Raises ElmoError if it can't be used (WeightsError if it is damaged or of another model); a biLM stays as it was.
     """
     with refusing_damage():
         content = read_message(data, longest_list=1024, longest_map=1024)

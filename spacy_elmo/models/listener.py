@@ -10,7 +10,7 @@ import warnings
 import weakref
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,8 +37,6 @@ def build_listener(width: int, upstream: str = "*") -> BiLMModel:
     Backprop hands the gradient to the elmo pipe, if its biLM is not frozen. A doc without layers raises
     NotEmbeddedError, which names the pipe and the attribute. The docs with which the model is initialised give zeros:
     no pipe has seen them yet.
-
-    Raises SettingsError if width or upstream cannot be used.
     """
     if not is_whole(width) or width < 1:
         raise SettingsError(
@@ -61,13 +59,10 @@ def init(model: BiLMModel, X: list[Doc] | None = None, Y: Any = None) -> None:
 def forward(
     model: BiLMModel, X: list[Doc], is_train: bool
 ) -> tuple[list[Floats3d], Callable[[list[Floats3d]], list[Doc]]]:
-    """Return the layers of each doc.
+    """Return the layers of each doc, *Shape:* (layers, tokens, width). Backprop returns no gradients of docs.
 
     If the biLM is being tuned and is_train is true, they come from the open step, and backprop adds their gradient to
-    it.
-
-    Returns *Shape:* (layers, tokens, width) for each doc, and backprop, which returns no gradients of docs.
-    Raises NotEmbeddedError if a doc has no layers, and SettingsError if their width is not that of the listener.
+    it. Raises NotEmbeddedError if a doc has no layers, and SettingsError if their width is not that of the listener.
     """
     upstream, width, docs = _upstream(model), model.get_dim("nO"), list(X)
     source = upstream.only_source()
@@ -116,7 +111,7 @@ def _upstream(model: BiLMModel) -> "Upstream":
 
 
 def _read(upstream: "Upstream", source: "Source | None", doc: Doc, is_train: bool) -> Floats3d | None:
-    """Return the doc's layers; None for a sample doc that has none. Raises NotEmbeddedError if another has none."""
+    """Return the doc's layers; None for a sample doc that has none. Another one without layers is an error."""
     layers = None if source is None else source.read(doc)
     if layers is not None:
         return layers
@@ -152,10 +147,7 @@ def _read(upstream: "Upstream", source: "Source | None", doc: Doc, is_train: boo
 
 
 def _check_fingerprint(model: BiLMModel, source: "Source", is_train: bool) -> None:
-    """Store in training which biLM the layers came from; in prediction warn once if they come from another biLM.
-
-    The fingerprint is stored in model.attrs["bilm"], which is saved with the model.
-    """
+    """Store which biLM the layers came from in training, in attrs["bilm"]; in prediction warn once of another one."""
     upstream = _upstream(model)
     if source.changes:
         if is_train:
@@ -180,10 +172,10 @@ class Upstream:
     """The elmo pipe that a listener asks for, and the pipe that feeds it.
 
     name: name of the pipe that is asked for; "*": the only elmo pipe.
-    id: attribute, identifies the listener: an opaque token that holds no references.
-    source: attribute, the pipe that feeds the listener, also if its "*" is ambiguous; None: there is none.
-    learned: attribute, whether the listener was trained while the biLM of this pipe was tuned.
-    samples: attribute, the docs of an initialisation that is not over, by their id. They are not kept alive.
+    id: identifies the listener: an opaque token that holds no references.
+    source: the pipe that feeds the listener, also if its "*" is ambiguous; None: there is none.
+    learned: whether the listener was trained while the biLM of this pipe was tuned.
+    samples: the docs of an initialisation that is not over, by their id. They are not kept alive.
     """
 
     def __init__(self, name: str) -> None:
@@ -199,10 +191,7 @@ class Upstream:
         return self.name in ("*", pipe)
 
     def bind(self, source: "Source", rivals: Iterable[str]) -> None:
-        """Let a pipe feed the listener, in place of any other.
-
-        rivals: names of the elmo pipes before it in the pipeline, which make "*" ambiguous.
-        """
+        """Let a pipe feed the listener, in place of any other. rivals: the elmo pipes before it make "*" ambiguous."""
         if self.source is not None:
             self.source.upstreams.discard(self)
         self.learned = self.learned and self.source is source
@@ -212,7 +201,7 @@ class Upstream:
         self.samples.clear()
 
     def unbind(self, source: "Source") -> None:
-        """Stop a pipe from feeding the listener. Nothing happens if another pipe feeds it."""
+        """Stop a pipe from feeding the listener, if it does."""
         if self.source is source:
             self.source = None
             source.upstreams.discard(self)
@@ -254,8 +243,6 @@ class Upstream:
 class Source(ABC):
     """An elmo pipe as its listeners see it. The pipe says how docs are read, and sets the attributes.
 
-    name: name of the pipe.
-    attr: name of the extension attribute under which the pipe stores the layers.
     model: the pipe's model; None in a copy that was pickled without the pipe.
     upstreams: those of the listeners that the pipe feeds, also in components that are disabled.
     warned: those of the listeners about which a ChangedBiLMWarning was issued.
@@ -275,10 +262,7 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, doc: Doc) -> Floats3d | None:
-        """Return a doc's layers, *Shape:* (layers, tokens, width); None if it has none, and no mix of them either.
-
-        Raises NotEmbeddedError if it has only a mix, or its tokens have changed.
-        """
+        """Return a doc's layers, *Shape:* (layers, tokens, width); None if neither they nor their mix are stored."""
 
     @abstractmethod
     def was_dropped(self, doc: Doc) -> bool:
@@ -321,10 +305,7 @@ class Step:
     ends when it is complete. `spacy train` calls it after they have; then it ends the step. The step also ends when
     the weights are used, or the next batch begins.
 
-    model: the pipe's model.
-    docs: the batch.
     last: the ids of the listeners that read the layers after all others: those of the last component that listens.
-    layers: attribute, the biLM's layers, *Shape:* (layers, tokens, width) for each doc; an empty list after the end.
     """
 
     def __init__(self, model: BiLMModel, docs: Sequence[Doc], last: Iterable[Hashable]) -> None:
@@ -356,20 +337,12 @@ class Step:
         return self.layers[position]
 
     def expect_gradient(self, listener: Hashable) -> None:
-        """Note that the listener with this id reads the layers, so that its gradient will follow.
-
-        Raises SettingsError after the end.
-        """
+        """Note that the listener with this id reads the layers, so that its gradient will follow."""
         self._refuse_closed()
         self._expected[listener] += 1
 
     def add_gradients(self, listener: Hashable, docs: Sequence[Doc], gradients: Sequence[Floats3d]) -> None:
-        """Add the gradients of the listener with this id to the sum. Those of docs not in the batch are dropped.
-
-        gradients: *Shape:* (layers, tokens, width) for each doc.
-
-        Raises SettingsError after the end, because the biLM's gradient has been computed without these.
-        """
+        """Add the gradients of the listener with this id to the sum. Those of docs not in the batch are dropped."""
         self._refuse_closed()
         if not self._gradients:
             self._gradients = [0.0 * layers for layers in self.layers]
@@ -438,16 +411,10 @@ class Replacement:
         self._result: Block = {}  # what `config` returned last, which may have taken its place
 
     def config(self, bilm: Block, tok2vec: Block) -> Block:
-        """Return the tok2vec block in which each listener to the pipe is replaced by the biLM's block.
-
-        bilm: the config of the pipe's model.
-        """
+        """Return the tok2vec block in which each listener to the pipe is replaced by the block of the pipe's model."""
         if self._before is None or (tok2vec is not self._now and tok2vec is not self._result):
             self._before = copy.deepcopy(tok2vec)
-        # with the listener's width, so that the network knows its shape before any file is read
-        width = next((block["width"] for block in _blocks(self._before) if self._listens(block)), None)
-        block = bilm | ({"width": width} if bilm.get("@architectures") == BILM else {})
-        self._now, self._result = tok2vec, self._replaced(self._before, block)
+        self._now, self._result = tok2vec, self._replaced(self._before, bilm)
         return self._result
 
     def model(self, bilm: BiLMModel, listener: BiLMModel, pipe: Any) -> BiLMModel:
@@ -458,24 +425,14 @@ class Replacement:
         self._before = None
         return bilm
 
-    def _listens(self, block: Any) -> bool:
-        is_listener = isinstance(block, dict) and block.get("@architectures") == LISTENER
-        return is_listener and block.get("upstream", "*") in ("*", self.pipe)
-
     def _replaced(self, block: Any, bilm: Block) -> Any:
-        if self._listens(block):
-            return copy.deepcopy(bilm)
         if not isinstance(block, dict):
             return block
+        if block.get("@architectures") == LISTENER and block.get("upstream", "*") in ("*", self.pipe):
+            # with the listener's width, so that the network knows its shape before any file is read
+            own = {"width": block["width"]} if bilm.get("@architectures") == BILM else {}
+            return copy.deepcopy(bilm | own)
         return {name: self._replaced(value, bilm) for name, value in block.items()}
-
-
-def _blocks(block: Any) -> Iterator[Block]:
-    """Yield a config block and all blocks inside it."""
-    if isinstance(block, dict):
-        yield block
-        for value in block.values():
-            yield from _blocks(value)
 
 
 def listeners_in(model: Model[Any, Any]) -> list[BiLMModel]:

@@ -18,13 +18,7 @@ MixModel = Model[list[Floats3d], list[Floats2d]]
 
 @dataclass
 class MixSettings:
-    """The settings of the mix (see `build_scalar_mix`).
-
-    They are in one object, in place of separate attributes, because Thinc would save separate attributes: a loaded mix
-    follows its own config.
-
-    initial_w: *Shape:* (layers,); None: zeros, one for each layer of the source.
-    """
+    """The settings of the mix (see `build_scalar_mix`), in one object: Thinc would save separate attributes."""
 
     layer_norm: LayerNorm
     trainable: bool
@@ -53,11 +47,9 @@ def build_scalar_mix(
         and </S>, as bilm-tf does; then a token's vector depends on its batch. Tokens whose layers are all zero
         (whitespace) do not count and stay zero.
     trainable: whether w and gamma are trained.
-    dropout: share of the mixed values that is set to 0 in training. The setting `dropout` of [training] has no
-        influence on it.
-    l2: 2 * l2 * w is added to the gradient of w, once per update. This is lambda * ||w||^2 of Peters et al. 2018
-        (section 3.3). There the loss is a mean over examples; spaCy's losses are sums over the batch, so that the same
-        lambda has less weight.
+    dropout: share of the mixed values that is set to 0 in training. `dropout` of [training] has no influence on it.
+    l2: 2 * l2 * w is added to the gradient of w, once per update: lambda * ||w||^2 of Peters et al. 2018 (section
+        3.3). There the loss is a mean over examples; spaCy's are sums, so the same lambda has less weight.
     scalar_mix_parameters: initial values of w (AllenNLP's name); null: zeros, which give the mean of the layers. With
         trainable = false they never change: [-1e10, -1e10, 0] returns only the top layer.
     gamma: initial value of gamma.
@@ -100,14 +92,13 @@ def build_scalar_mix(
 
 
 def init(model: MixModel, X: list[Floats3d] | None = None, Y: Any = None) -> None:
-    """Set w and gamma to their initial values. The sample inputs tell the number of layers and the width."""
     if X and model.has_dim("nO") is None:
         model.set_dim("nO", X[0].shape[-1])
     _reset(model, len(X[0]) if X else 0)
 
 
 def _reset(model: MixModel, layers: int) -> None:
-    """Set w and gamma to their initial values. w has no value while the number of layers is 0, which means unknown."""
+    """Set w and gamma to their initial values. While the number of layers is not known (0), w has none."""
     settings: MixSettings = model.attrs["settings"]
     initial_w = settings.initial_w or [0.0] * layers
     model.set_param("w", model.ops.asarray1f(initial_w) if initial_w else None)
@@ -117,10 +108,7 @@ def _reset(model: MixModel, layers: int) -> None:
 def forward(
     model: MixModel, X: list[Floats3d], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats3d]]]:
-    """Mix the layers of each doc, *Shape:* (layers, tokens, width) -> *Shape:* (tokens, width).
-
-    Raises SettingsError if an array does not have three axes, or another number of layers than w.
-    """
+    """Mix the layers of each doc, *Shape:* (layers, tokens, width) -> *Shape:* (tokens, width)."""
     xp: Any = model.ops.xp
     settings: MixSettings = model.attrs["settings"]
     shapes: list[Any] = [x.shape for x in X]
@@ -168,14 +156,13 @@ def forward(
 
 
 def softmax(model: MixModel) -> Any:
-    """Return softmax(w), the weights of the layers, *Shape:* (layers,). The w of the mix must have a value."""
+    """Return softmax(w), the weights of the layers, *Shape:* (layers,). w must have a value."""
     w: Any = model.get_param("w")
     exp = model.ops.xp.exp(w - w.max())
     return exp / exp.sum()
 
 
 def _weighted_sum(shares: list[float], layers: Any) -> Any:
-    """Return the sum of the layers times their shares, *Shape:* (tokens, width)."""
     total = shares[0] * layers[0]
     for share, layer in zip(shares[1:], layers[1:]):
         total += share * layer

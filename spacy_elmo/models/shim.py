@@ -23,7 +23,8 @@ from ..formats.hdf5 import Floats
 from ..formats.messages import read_message
 from ..formats.options import MAX_FILTERS, BiLMOptions
 from ..formats.weights import check_arrays, expected_parameters
-from ..inference import CACHED_WORDS, Engine, FrozenBiLM, Precision, dtype_of
+from ..inference import CACHED_WORDS as CACHED_WORDS
+from ..inference import Engine, FrozenBiLM, Precision, dtype_of
 from ..inference import LayerCache as LayerCache
 from ..modules import Arrays, BiLM, check_files, load_arrays, load_options
 from .types import is_whole
@@ -40,9 +41,6 @@ if hasattr(os, "register_at_fork"):
 class Use:
     """What an elmo pipe decides about its biLM. A copy of the biLM is not the pipe's, so it has the defaults again.
 
-    tuned: whether the biLM is trained, because the pipe is not frozen.
-    learn_rate_factor: factor of the optimizer's learning rate.
-    max_batch_tokens: number of words that run at once, at most.
     cache: cache of layers, which is used once it is open; None: none is used.
     """
 
@@ -62,15 +60,10 @@ class BiLMShim(Shim):
     method that needs the current weights first settles: it applies the gradients that the open training step has
     summed. Properties change nothing.
 
-    options_file, weight_file: paths of the official files; both None: the embedded biLM. They are read when weights
-        are first needed. A saved pipeline contains its weights and never reads them.
-    precision: type of the engine's matrix multiplications: "float32", "bfloat16" or "auto".
-    cached_words: number of words whose vectors the engine caches.
-    bilm: a folder of a biLM or of a pretraining run, or a name, in place of the two files.
-    use: attribute; what the elmo pipe decides that has this biLM.
-    truncated: attribute; counts the tokens that have more bytes than the biLM reads.
+    The files are read when weights are first needed. A saved pipeline contains its weights and never reads them.
 
-    Raises ElmoError if a setting cannot be used.
+    use: what the elmo pipe decides that has this biLM.
+    truncated: counts the tokens that have more bytes than the biLM reads.
     """
 
     def __init__(
@@ -181,9 +174,8 @@ class BiLMShim(Shim):
         The optimizer's averages begin with the weights as they are before their first update. Thinc would begin with
         0, and after that update an average would be 9/11 of the weight: its decay is (1 + t) / (10 + t) after t
         updates. The optimizer's L2 is not used for biases. The LSTM adds 1 to the stored bias of its forget gate, so
-        L2 would pull the sum to 1, where it pulls to 0 in AllenNLP, which stores the sum.
-
-        optimizer: Thinc's, or any callable with the same signature. The averages and L2 of another are its own affair.
+        L2 would pull the sum to 1, where it pulls to 0 in AllenNLP, which stores the sum. Averages and L2 of a callable
+        that is no optimizer of Thinc's are its own affair.
         """
         with self._lock:
             self.settle()
@@ -213,10 +205,7 @@ class BiLMShim(Shim):
 
     @contextmanager
     def use_params(self, params: Mapping[tuple[int, str], Any]) -> Iterator[None]:
-        """Use other weights inside the `with` block, for example an optimizer's averages.
-
-        params: (id of a shim or layer, parameter name) -> array. Only those of this shim are used.
-        """
+        """Use other weights for a while, such as an optimizer's averages, by (id of a shim, parameter name)."""
         own = {name for owner, name in params if owner == self.id}
         # another layer may have the same id: layers and shims are counted apart, both from 1
         names = own & expected_parameters(self.options, own).keys() if own and self._model is not None else set()
@@ -256,11 +245,7 @@ class BiLMShim(Shim):
         return message
 
     def from_bytes(self, bytes_data: bytes) -> "BiLMShim":
-        """Load the options and weights that `to_bytes` returned.
-
-        Raises ElmoError, and changes nothing, if the bytes are damaged, or the arrays do not have the sizes of the
-        options.
-        """
+        """Load the options and weights that `to_bytes` returned. A damaged one is an ElmoError, and changes nothing."""
         self.set_weights(*read_saved(bytes_data))
         return self
 
@@ -303,7 +288,7 @@ class BiLMShim(Shim):
 def read_saved(data: object) -> tuple[BiLMOptions, Arrays]:
     """Return the options and the weights by parameter name that `BiLMShim.to_bytes` has written.
 
-    Raises WeightsError if the bytes are damaged, and ElmoError if the arrays do not have the sizes of the options.
+    Raises ElmoError if they don't fit together, WeightsError if the bytes are damaged.
     """
     with refusing_damage():
         content = read_message(data, longest_list=MAX_FILTERS, longest_map=_MAX_ARRAYS)
@@ -332,11 +317,7 @@ def refusing_damage() -> Iterator[None]:
 
 
 def fingerprint_of(options: BiLMOptions, arrays: Mapping[str, Floats]) -> str:
-    """Return a digest of 32 hexadecimal digits, which is the same for the same options and weights.
-
-    options: the biLM's options.
-    arrays: the weights by parameter name, in any order.
-    """
+    """Return a digest of 32 hexadecimal digits, which is the same for the same options and weights in any order."""
     digest = hashlib.blake2b(json.dumps(options.to_dict(), sort_keys=True).encode(), digest_size=16)
     for name, array in sorted(arrays.items()):
         digest.update(name.encode())

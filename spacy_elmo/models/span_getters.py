@@ -16,9 +16,7 @@ def build_windows(window: int = 250, overlap: int = 50) -> SpanGetter:
     reads at least overlap // 2 words on each side of it, except near the ends of the doc.
 
     window: number of words in each window. Whitespace tokens do not count.
-    overlap: number of words that neighbouring windows share.
-
-    Raises SettingsError if window is below 1, or overlap is not between 0 and window - 1.
+    overlap: number of words that neighbouring windows share, from 0 to window - 1.
     """
     _check(window, overlap)
     return partial(_get_windows, window=window, overlap=overlap)
@@ -27,13 +25,8 @@ def build_windows(window: int = 250, overlap: int = 50) -> SpanGetter:
 def build_sentences(window: int = 250, overlap: int = 50, longest_sentence: int = 1000) -> SpanGetter:
     """Build spacy-elmo.sentences.v1: it returns the sentences of each doc.
 
-    Docs without sentence boundaries, and sentences that are too long, are split into windows (see `build_windows`).
-
-    window: number of words in each window. Whitespace tokens do not count.
-    overlap: number of words that neighbouring windows share.
-    longest_sentence: number of words up to which a sentence is not split.
-
-    Raises SettingsError if window or overlap is out of its range, or longest_sentence is below window.
+    Docs without sentence boundaries, and sentences of more than longest_sentence words, are split into windows (see
+    `build_windows`). longest_sentence must not be below window.
     """
     _check(window, overlap, longest_sentence)
     return partial(_get_sentences, window=window, overlap=overlap, longest_sentence=longest_sentence)
@@ -45,15 +38,9 @@ def build_span_groups(
     """Build spacy-elmo.span_groups.v1: it returns the spans of a doc under these keys, and the runs of tokens between.
 
     A doc without any of these span groups is divided at its first line breaks, into one part for each key. Spans and
-    runs that are too long are split into windows (see `build_windows`).
+    runs of more than longest_sentence words are split into windows (see `build_windows`).
 
     keys: keys of `doc.spans`, such as `["premise", "hypothesis"]`.
-    window: number of words in each window. Whitespace tokens do not count.
-    overlap: number of words that neighbouring windows share.
-    longest_sentence: number of words up to which a span is not split.
-
-    Raises SettingsError if keys is no list of names, window or overlap is out of its range, or longest_sentence is
-    below window.
     """
     _check(window, overlap, longest_sentence)
     if not isinstance(keys, (list, tuple)) or not keys or not all(isinstance(key, str) and key for key in keys):
@@ -86,20 +73,14 @@ def _check(window: int, overlap: int, longest_sentence: int | None = None) -> No
 
 
 def _windows(doc: Doc, start: int, end: int, window: int, overlap: int) -> list[Span]:
-    """Return overlapping windows that cover the tokens of a doc from start to end. Whitespace tokens do not count."""
+    """Return overlapping windows that cover the words of a doc from start to end."""
     words = [i for i in range(start, end) if not doc[i].is_space]
-    spans, first = [], 0
-    while first < len(words):
-        stop = min(first + window, len(words))
-        spans.append(doc[words[first] : words[stop - 1] + 1])
-        if stop == len(words):
-            break
-        first = stop - overlap
-    return spans
+    last = max(1, len(words) - overlap)  # a window that began later would have no word of its own
+    spans = [words[first : first + window] for first in range(0, last if words else 0, window - overlap)]
+    return [doc[span[0] : span[-1] + 1] for span in spans]
 
 
 def _or_windows(spans: Iterable[Span], window: int, overlap: int, longest_sentence: int) -> list[Span]:
-    """Return spans, those that have more words than longest_sentence divided into windows."""
     result = []
     for span in spans:
         if len(span) > longest_sentence and sum(not token.is_space for token in span) > longest_sentence:
@@ -137,7 +118,7 @@ def _get_span_groups(
 
 
 def _between(doc: Doc, spans: Iterable[Span]) -> list[Span]:
-    """Return the runs of tokens that are in none of the spans, without those of whitespace alone."""
+    """Return the runs of tokens in none of the spans, without those of whitespace alone."""
     runs, read = [], 0
     for span in [*sorted(spans), doc[len(doc) :]]:
         run = doc[read : max(read, span.start)]

@@ -16,15 +16,12 @@ BiLMModel = Model[list[Doc], list[Floats3d]]
 Tok2VecModel = Model[list[Doc], list[Floats2d]]
 
 
-MAX_FLOAT32 = float(np.finfo(np.float32).max)
-
-
 def is_number(value: Any) -> TypeGuard[float]:
     """Whether this is a finite number that fits into float32. True and False are none."""
     if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
         return False
     size: Any = abs(value)
-    return bool(size <= MAX_FLOAT32)
+    return bool(size <= float(np.finfo(np.float32).max))
 
 
 def is_whole(value: Any) -> TypeGuard[int]:
@@ -33,17 +30,14 @@ def is_whole(value: Any) -> TypeGuard[int]:
 
 
 def has_parts(doc: Doc, keys: Sequence[str]) -> bool:
-    """Return whether a doc has a span group under one of the keys."""
+    """Whether a doc has a span group under one of the keys."""
     return any(key in doc.spans for key in keys)
 
 
 def lines_of(doc: Doc, count: int) -> list[Span]:
-    """Divide a doc at its first whitespace tokens with a line break. These are in no part.
+    """Divide a doc at its first whitespace tokens with a line break, into `count` parts at most. These are in no part.
 
     spaCy's corpus reader keeps the words of a doc but not its spans; so what divides the parts must be in the text.
-
-    doc: the doc.
-    count: number of parts at most. Line breaks after the last division belong to the last part.
     """
     breaks = [token.i for token in doc if token.is_space and "\n" in token.text][: count - 1]
     return [doc[start:end] for start, end in zip([0, *(i + 1 for i in breaks)], [*breaks, len(doc)])]

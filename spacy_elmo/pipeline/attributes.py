@@ -9,7 +9,7 @@ import multiprocessing
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, cast, overload
 
 import numpy as np
 from spacy.attrs import IDX, LENGTH, ORTH
@@ -32,11 +32,7 @@ HOOKS = ":hooks"
 
 
 def key(attr: str, suffix: str, start: int | None = 0) -> Any:
-    """Return spaCy's key of an extension value. (spaCy's type stub expects strings.)
-
-    suffix: LAYERS, VECTORS, MIX, TOKENS, NOTHING or HOOKS.
-    start: place in the text, in characters; None for docs that version 0.1.0 wrote.
-    """
+    """Return spaCy's key of an extension value. start: place in the text; None for docs that version 0.1.0 wrote."""
     return ("._.", attr + suffix, start, None)
 
 
@@ -44,11 +40,10 @@ def key(attr: str, suffix: str, start: int | None = 0) -> Any:
 
 
 def annotate(doc: Doc, attr: str, layers: Floats3d, weights: Any, store: str) -> None:
-    """Store a doc's layers, or only their mix, on the doc. Earlier values under attr are removed.
+    """Store a doc's layers, *Shape:* (layers, tokens, width), or only their mix, in place of earlier values under attr.
 
-    layers: *Shape:* (layers, tokens, width).
     weights: *Shape:* (layers,), the weights of the mix, after the softmax.
-    store: "layers", "layers_float16", "mix" or "none".
+    store: the pipe's setting.
 
     Raises SettingsError if store is "layers_float16" and a value is too large for float16.
     """
@@ -74,10 +69,7 @@ def annotate(doc: Doc, attr: str, layers: Floats3d, weights: Any, store: str) ->
 
 
 def tokens_of(part: Doc | Span) -> Any:
-    """Return what identifies each token: its text's hash, its place in the text and its length in characters.
-
-    Returns *Shape:* (tokens, 3), uint64. If they differ from those of the embedded doc, the tokens have changed.
-    """
+    """Return the hash of each token's text, its place in the text and its length: *Shape:* (tokens, 3), uint64."""
     array: Any = part.to_array([ORTH, IDX, LENGTH])  # type: ignore[union-attr]  # missing in the stub of Span
     return array
 
@@ -119,6 +111,25 @@ def _starts(doc: Doc, attr: str, *suffixes: str) -> set[int | None]:
 # Reading
 
 
+class Embedded(NamedTuple):
+    """What is stored of one doc. A doc that was joined of several has several of them.
+
+    start: place of the doc's text in the text of the doc on which it is stored, in characters.
+    tokens: *Shape:* (tokens, 3), uint64, what `tokens_of` returned for the doc.
+    layers, mix: *Shape:* (layers, tokens, width) and (layers,); None if only vectors are stored.
+    vectors: *Shape:* (tokens, width); None if layers are stored.
+    """
+
+    start: int
+    tokens: Any
+    layers: Any
+    mix: Any
+    vectors: Any
+
+
+ValuesOf = Callable[[Embedded, Any], Any]  # selects rows: returns *Shape:* (..., rows, width)
+
+
 def has_values(doc: Doc, *, attr: str) -> bool:
     """Whether layers or vectors are stored on the doc."""
     stored = doc.user_data
@@ -133,25 +144,21 @@ def is_not_stored(doc: Doc, attr: str) -> bool:
 
 
 def layers_of(part: Doc | Span, *, attr: str) -> Floats3d:
-    """Return the layers of a doc or span, *Shape:* (layers, tokens, width), float32.
-
-    The result is a view of the array on the doc if this is float32, and the doc is as it was embedded.
+    """Return the layers of a doc or span, *Shape:* (layers, tokens, width), float32; a view of what is stored if it is.
 
     Raises NotEmbeddedError if no layers are stored on the doc, or some of its tokens have none.
     """
 
-    def layers(block: Block, rows: Any) -> Any:
-        if block.layers is None:
+    def layers(stored: Embedded, rows: Any) -> Any:
+        if stored.layers is None:
             raise NotEmbeddedError(
                 f"this doc has vectors under {attr!r}, but not the layers that they were made of. The pipe that "
                 'made them has store = "mix", or the doc is from a file that spacy elmo embed wrote without '
                 'layers. Set store to "layers", or embed the text again with --layers all.'
             )
-        return block.layers[:, rows].astype("f", copy=False)
+        return stored.layers[:, rows].astype("f", copy=False)
 
-    array = _stored(part, attr, LAYERS)
-    result: Floats3d = _followed(part, attr, layers) if array is None else array.astype("f", copy=False)
-    return result
+    return cast(Floats3d, _read(part, attr, layers))
 
 
 def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
@@ -160,20 +167,12 @@ def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
     Raises NotEmbeddedError if no vectors are stored on the doc, or some of its tokens have none.
     """
 
-    def vectors(block: Block, rows: Any) -> Any:
-        if block.vectors is None:
-            return mix(block.layers[:, rows], block.mix)
-        return block.vectors[rows].astype("f", copy=False)  # `embed` writes docs with float16 if it is asked to
+    def vectors(stored: Embedded, rows: Any) -> Any:
+        if stored.vectors is None:
+            return mix(stored.layers[:, rows], stored.mix)
+        return stored.vectors[rows].astype("f", copy=False)  # `embed` writes docs with float16 if it is asked to
 
-    stored = (part if isinstance(part, Doc) else part.doc).user_data
-    array = _stored(part, attr, VECTORS if key(attr, VECTORS) in stored else LAYERS)
-    weights = stored.get(key(attr, MIX))
-    result: Floats2d
-    if array is None or (array.ndim == 3 and weights is None):
-        result = _followed(part, attr, vectors)
-    else:
-        result = array.astype("f", copy=False) if array.ndim == 2 else mix(array, weights)
-    return result
+    return cast(Floats2d, _read(part, attr, vectors))
 
 
 def mean_vector(part: Doc | Span, *, attr: str) -> Floats1d:
@@ -190,19 +189,36 @@ def mean_vector(part: Doc | Span, *, attr: str) -> Floats1d:
 
 def token_vector(token: Token, *, attr: str) -> Floats1d:
     """Return the vector of a token, *Shape:* (width,), float32. Raises NotEmbeddedError as `vectors_of` does."""
-    result: Floats1d = vectors_of(token.doc[token.i : token.i + 1], attr=attr)[0]
-    return result
+    return vectors_of(token.doc[token.i : token.i + 1], attr=attr)[0]
 
 
-def _stored(part: Doc | Span, attr: str, suffix: str) -> Any | None:
-    """Return the part's rows of an array that is stored on the doc; None if the doc is not as it was embedded."""
+def _read(part: Doc | Span, attr: str, values_of: ValuesOf) -> Any:
+    """Return values of a part of a doc, whose tokens may have changed since it was embedded."""
     doc, start, end = (part, 0, len(part)) if isinstance(part, Doc) else (part.doc, part.start, part.end)
-    array, tokens = doc.user_data.get(key(attr, suffix)), doc.user_data.get(key(attr, TOKENS))
-    if array is None or tokens is None or array.shape[-2] != len(doc) or tokens.shape != (len(doc), 3):
+    whole = _embedded(doc, attr, 0)
+    if (
+        whole is not None
+        and len(whole.tokens) == len(doc)
+        and (start == end or np.array_equal(whole.tokens[start:end], tokens_of(part)))
+    ):
+        return values_of(whole, slice(start, end))
+    found = [_embedded(doc, attr, start) for start in _starts(doc, attr, TOKENS)]
+    blocks = [block for block in found if block is not None]
+    if not blocks:
+        raise _not_embedded(doc, attr)
+    return follow(part, attr, blocks, values_of)
+
+
+def _embedded(doc: Doc, attr: str, start: int | None) -> Embedded | None:
+    """Return what is stored at a place in the text; None if there is nothing, or it is not complete."""
+    parts: Any = [doc.user_data.get(key(attr, suffix, start)) for suffix in (TOKENS, LAYERS, MIX, VECTORS)]
+    tokens, layers, weights, vectors = parts
+    values = layers if vectors is None else vectors
+    if tokens is None or values is None or (vectors is None and weights is None) or values.shape[-2] != len(tokens):
         return None
-    if end > start and (tokens[start:end] != tokens_of(part)).any():
-        return None
-    return array[..., start:end, :]
+    if tokens.shape[1] == 2:  # version 0.1.0 stored no lengths
+        tokens = np.pad(tokens, ((0, 0), (0, 1)))
+    return Embedded(start or 0, tokens, layers, weights, vectors)
 
 
 def _not_embedded(doc: Doc, attr: str) -> NotEmbeddedError:
@@ -220,53 +236,11 @@ def _not_embedded(doc: Doc, attr: str) -> NotEmbeddedError:
     )
 
 
-# Following a doc whose tokens are no longer those that were embedded
-
-
-class Block(NamedTuple):
-    """What is stored of one doc. A doc that was joined of several has several blocks.
-
-    start: place of the doc's text in the text of the doc on which it is stored, in characters.
-    tokens: *Shape:* (tokens, 3), uint64, what `tokens_of` returned for the doc.
-    layers: *Shape:* (layers, tokens, width); None if only vectors are stored.
-    mix: *Shape:* (layers,), the weights of the mix; None if only vectors are stored.
-    vectors: *Shape:* (tokens, width); None if layers are stored.
-    """
-
-    start: int
-    tokens: Any
-    layers: Any
-    mix: Any
-    vectors: Any
-
-
-def _followed(part: Doc | Span, attr: str, values_of: Callable[[Block, Any], Any]) -> Any:
-    """Return values of a part of a doc that is not as it was embedded: see `follow`."""
-    doc = part if isinstance(part, Doc) else part.doc
-    blocks = []
-    for start in _starts(doc, attr, TOKENS):
-        tokens: Any = doc.user_data[key(attr, TOKENS, start)]
-        layers, weights, vectors = (doc.user_data.get(key(attr, suffix, start)) for suffix in (LAYERS, MIX, VECTORS))
-        values: Any = layers if vectors is None else vectors
-        if values is None or (vectors is None and weights is None) or values.shape[-2] != len(tokens):
-            continue  # it is not complete
-        if tokens.shape[1] == 2:  # version 0.1.0 stored no lengths
-            tokens = np.pad(tokens, ((0, 0), (0, 1)))
-        blocks.append(Block(start or 0, tokens, layers, weights, vectors))
-    if not blocks:
-        raise _not_embedded(doc, attr)
-    return follow(part, attr, blocks, values_of)
-
-
-def follow(part: Doc | Span, attr: str, blocks: list[Block], values_of: Callable[[Block, Any], Any]) -> Any:
+def follow(part: Doc | Span, attr: str, blocks: Sequence[Embedded], values_of: ValuesOf) -> Any:
     """Return the values of the part's tokens, from the embedded tokens that have the same characters.
 
     A token that is as it was has its own value. A token that was merged has the mean over its parts that are not
     whitespace. A token that was split off has the value of the token that it is a part of.
-
-    attr: name of the extension attributes, for the message.
-    blocks: what is stored on the doc, at least one.
-    values_of: returns a block's values of some rows, *Shape:* (..., rows, width); the second argument selects them.
 
     Returns *Shape:* (..., tokens, width). Raises NotEmbeddedError if a token has no value, or has one in two blocks.
     """
@@ -287,11 +261,8 @@ def follow(part: Doc | Span, attr: str, blocks: list[Block], values_of: Callable
     return get_array_module(none).stack(columns, -2) if columns else none
 
 
-def _rows(doc: Doc, now: Any, block: Block) -> Iterator[tuple[int, list[int]]]:
-    """Yield the index of each token that the block has values for, and its rows without whitespace.
-
-    now: *Shape:* (tokens, 3), the tokens as they are now.
-    """
+def _rows(doc: Doc, now: Any, block: Embedded) -> Iterator[tuple[int, list[int]]]:
+    """Yield the index of each token, of those now in the doc, that the block has values for, and its rows of words."""
     starts = block.tokens[:, 1].astype(np.int64) + block.start
     ends = starts + block.tokens[:, 2].astype(np.int64)
     begins = now[:, 1].astype(np.int64)
@@ -336,20 +307,17 @@ def _get(part: Part, *, attr: str, read: Callable[..., Any]) -> Any:
     return values
 
 
-def _clear(doc: Doc, value: Any, *, attr: str) -> None:
-    """Remove the stored values: the setter of the doc's attributes, as in `doc._.elmo = None`."""
+def _set(part: Part, value: Any, *, attr: str) -> None:
+    """Free what is stored on a doc if the value is None. Without a setter spaCy would ignore other values."""
+    if not isinstance(part, Doc):
+        raise SettingsError(
+            f"the attributes of tokens and spans can't be set. To free the layers of a doc, set doc._.{attr} to None."
+        )
     if value is not None:
         raise SettingsError(
             f"doc._.{attr} can only be set to None, which frees the layers. Got {type(value).__name__}."
         )
-    remove(doc, attr)
-
-
-def _refuse(part: Span | Token, value: Any, *, attr: str) -> None:
-    """Raise SettingsError: the setter of attributes of tokens and spans. Without one spaCy would ignore the value."""
-    raise SettingsError(
-        f"the attributes of tokens and spans can't be set. To free the layers of a doc, set doc._.{attr} to None."
-    )
+    remove(part, attr)
 
 
 READERS = {VECTORS: vectors_of, LAYERS: layers_of}  # by the suffix of the attribute's name
@@ -378,8 +346,7 @@ def register(attr: str) -> None:
                     "name, or remove that extension."
                 )
     for owner, name, read in missing:
-        setter = partial(_clear if owner is Doc else _refuse, attr=attr)
-        owner.set_extension(name, getter=partial(_get, attr=attr, read=read), setter=setter)
+        owner.set_extension(name, getter=partial(_get, attr=attr, read=read), setter=partial(_set, attr=attr))
 
 
 # The hooks that make `.vector` and `.similarity` ELMo's
@@ -397,7 +364,7 @@ def set_vector_hooks(doc: Doc, attr: str) -> None:
 
 
 def _restore_lost_hooks(part: Part) -> None:
-    """Set the hooks again if the doc had them and lost them. Nothing happens if it has hooks of anybody."""
+    """Set the hooks again if the doc had them and lost them, unless it has hooks of anybody."""
     doc = part if isinstance(part, Doc) else part.doc
     attr: str | None = doc.user_data.get(key("", HOOKS))
     if "vector" not in doc.user_token_hooks and attr is not None:
@@ -422,7 +389,7 @@ def _norm(part: Part, *, attr: str) -> float:
 
 
 def _similarity(part: Part, other: Part) -> float:
-    """Return the cosine of two vectors; 0 if a vector is zero. Raises SettingsError if their widths differ."""
+    """Return the cosine of two vectors; 0 if one is zero. Raises SettingsError if their widths differ."""
     a: Any = part.vector
     if isinstance(other, Part):
         _restore_lost_hooks(other)
@@ -442,7 +409,7 @@ def _similarity(part: Part, other: Part) -> float:
 
 
 def warn_in_worker() -> None:
-    """Issue a LostVectorsWarning if multiprocessing has started this process: its docs will be sent without hooks."""
+    """Issue a LostVectorsWarning if multiprocessing has started this process: docs are sent without hooks."""
     if multiprocessing.parent_process() is not None:
         warnings.warn(
             "set_vectors is true in a worker process, such as those of nlp.pipe with n_process. spaCy does not "

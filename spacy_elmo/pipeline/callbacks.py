@@ -25,9 +25,7 @@ def build_gradual_unfreezing(
     start: number of epochs or steps in which the biLM is not trained, only the task components are.
     every: number of epochs or steps after which one more part is trained. The parts are the LSTM layers, from the top
         one down, and then the character encoder.
-    unit: unit of start and every: "epoch" or "step".
-
-    Raises SettingsError if a setting cannot be used.
+    unit: "epoch" or "step".
     """
     if not is_whole(start) or start < 0:
         raise SettingsError(f"start is {shown(start)}. Expected a whole number, 0 or more.")
@@ -52,12 +50,10 @@ def build_gradual_unfreezing(
 
 
 def build_replace_listeners() -> Callable[[Language], Language]:
-    """Build spacy-elmo.ReplaceListeners.v1 for [nlp.after_pipeline_creation], which replaces all listeners.
+    """Build spacy-elmo.ReplaceListeners.v1 for [nlp.after_pipeline_creation], as `nlp.replace_listeners` for all.
 
-    `spacy debug model` runs a component without the pipes before it, so it needs components that do not listen.
-
-    Each listener in the `model.tok2vec` of a component is replaced by a copy of its elmo pipe's biLM, as
-    `nlp.replace_listeners` does.
+    `spacy debug model` runs a component without the pipes before it, so it needs components that do not listen. Each
+    listener in the `model.tok2vec` of a component is replaced by a copy of its elmo pipe's biLM.
     """
 
     def after_pipeline_creation(nlp: Language) -> Language:
@@ -76,11 +72,9 @@ def build_numpy_gemm() -> Callable[[Language], Language]:
     numpy computes the matrix multiplications (gemm) of the components that the config has. They alone were three to
     six times as fast as with BLIS, and training as a whole about twice (docs/training.md). They use as many threads as
     numpy's library is told to (OMP_NUM_THREADS). Results differ by rounding. These keep BLIS: the steps of the parser
-    and of ner from state to state, layers that are made later (for a label that is added, for a component that is
-    added, or by replace_listeners) until the pipeline is loaded again, and other pipelines. Models on a GPU stay as
-    they are.
+    and of ner from state to state, layers that are made later until the pipeline is loaded again, and other pipelines.
+    Models on a GPU stay as they are.
     """
-
     ops = NumpyOps(use_blis=False)
 
     def after_pipeline_creation(nlp: Language) -> Language:

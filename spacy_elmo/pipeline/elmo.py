@@ -8,7 +8,6 @@ order. A frozen biLM predicts, and the listeners read its layers from the docs. 
 
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
@@ -35,11 +34,11 @@ from ..formats.messages import read_message
 from ..formats.strict_json import parse_json
 from ..models.bilm import load_model
 from ..models.listener import Replacement, Source, Step, Upstream, listeners_in
-from ..models.shim import LayerCache, Use, bilm_shims, refusing_damage
+from ..models.shim import CACHED_WORDS, LayerCache, Use, bilm_shims, refusing_damage
 from ..models.types import BiLMModel, is_number, is_whole
 from ..modules.loading import OPTIONS, card_language, find_bilm
 from .attributes import (
-    Block,
+    Embedded,
     annotate,
     follow,
     has_values,
@@ -53,6 +52,45 @@ from .attributes import (
 )
 
 Store = Literal["layers", "layers_float16", "mix", "none"]
+
+# The layers of each doc by attr that are held, not stored, and the ids of the listeners that have not read them yet.
+# They are not in doc.user_data, so that nobody writes them; they go with the doc.
+_HELD: WeakKeyDictionary[Doc, dict[str, tuple[Embedded, set[Hashable]]]] = WeakKeyDictionary()
+
+
+class DocLayers(Source):
+    """The layers that are stored on a doc under `attr`, or held because the pipe stores nothing."""
+
+    def hold(self, doc: Doc, layers: Floats3d, readers: Iterable[Hashable]) -> None:
+        """Hold layers until each reader has released them, or the doc is gone. Without readers nothing is held."""
+        if waiting := set(readers):
+            _HELD.setdefault(doc, {})[self.attr] = (Embedded(0, tokens_of(doc), layers, None, None), waiting)
+
+    def drop(self, doc: Doc) -> None:
+        """Drop layers that are held, if any."""
+        held = _HELD.get(doc, {})
+        held.pop(self.attr, None)
+        if not held:
+            _HELD.pop(doc, None)
+
+    def release(self, doc: Doc, reader: Hashable) -> None:
+        if self.attr in _HELD.get(doc, {}):
+            waiting = _HELD[doc][self.attr][1]
+            waiting.discard(reader)
+            if not waiting:
+                self.drop(doc)
+
+    def was_dropped(self, doc: Doc) -> bool:
+        return is_not_stored(doc, self.attr)
+
+    def read(self, doc: Doc) -> Floats3d | None:
+        if self.attr not in _HELD.get(doc, {}):
+            return layers_of(doc, attr=self.attr) if has_values(doc, attr=self.attr) else None
+        held, _ = _HELD[doc][self.attr]
+        if np.array_equal(held.tokens, tokens_of(doc)):
+            layers: Floats3d = held.layers
+            return layers
+        return follow(doc, self.attr, [held], lambda held, rows: held.layers[:, rows])  # type: ignore[no-any-return]
 
 
 class ElmoPipe(TrainablePipe):
@@ -131,13 +169,11 @@ class ElmoPipe(TrainablePipe):
     # Text to vectors
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Process a stream of docs in batches of at most max_batch_tokens tokens; a longer doc is a batch alone.
+        """Process a stream of docs in batches of at most batch_size docs and max_batch_tokens tokens.
 
-        If a batch fails, its docs are run one by one, and the error handler is called only for those that fail.
-
-        batch_size: number of docs in a batch, at most.
-
-        Issues a LostVectorsWarning if `set_vectors` is on and this is a worker, as of nlp.pipe with n_process.
+        A longer doc is a batch alone. If a batch fails, its docs are run one by one, and the error handler is called
+        only for those that fail. Issues a LostVectorsWarning if `set_vectors` is on and this is a worker, as of
+        nlp.pipe with n_process.
         """
         if self.set_vectors:
             warn_in_worker()
@@ -166,13 +202,11 @@ class ElmoPipe(TrainablePipe):
             yield from self._annotated([doc])
 
     def predict(self, docs: Iterable[Doc]) -> list[Floats3d]:
-        """Return the layers of each doc, *Shape:* (layers, tokens, width). The docs are not changed."""
+        """Return the layers of each doc, *Shape:* (layers, tokens, width), without storing them."""
         return self.model.predict(list(docs))
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Floats3d]) -> None:
-        """Store the layers, or their mix, on the docs; with store = "none", hold the layers for the listeners.
-
-        scores: what `predict` returned for them.
+        """Store what `predict` returned on the docs, or its mix; with store = "none", hold it for the listeners.
 
         Issues an UnusedLayersWarning if store is "none" and there are no listeners. Raises SettingsError if the number
         of docs differs, or scalar_mix_parameters has another number of layers.
@@ -224,7 +258,6 @@ class ElmoPipe(TrainablePipe):
             if not upstream.accepts(self.name):
                 upstream.unbind(self.source)
         self._listener_map = listeners
-        # the elmo pipes that have shown themselves since the last linking are those before this one
         self._before, self._found_by = self._found_by, []
         self.source.name = self.name
         replacement = Replacement(self.name)
@@ -232,9 +265,7 @@ class ElmoPipe(TrainablePipe):
         self.model.attrs["replace_listener"] = replacement.model
 
     def find_listeners(self, component: Any) -> None:
-        """Feed the listeners of a component that ask for this pipe.
-
-        component: any component. If it is an elmo pipe, it is told that this pipe is before it.
+        """Feed the listeners of a component that ask for this pipe. An elmo pipe is told that this one is before it.
 
         Raises SettingsError if it is an elmo pipe with the same attr, or this pipe, which spaCy lets a user source.
         """
@@ -266,11 +297,7 @@ class ElmoPipe(TrainablePipe):
         upstream.bind(self.source, self._before)
 
     def _relink(self) -> None:
-        """Bind the listeners to this pipe again that are bound to another one.
-
-        It is needed because pipelines share a component that one of them sources from the other; then the listeners
-        may be bound to the other pipeline's elmo pipe.
-        """
+        """Bind listeners again that are bound to the pipe of another pipeline, which shares their component."""
         for listener in self.listeners:
             if listener.attrs["upstream"].source is not self.source:
                 self._bind(listener)
@@ -294,7 +321,6 @@ class ElmoPipe(TrainablePipe):
 
     @property
     def listening_components(self) -> list[str]:
-        """Names of the components that have listeners."""
         return list(self._listener_map)
 
     @property
@@ -305,10 +331,7 @@ class ElmoPipe(TrainablePipe):
     # Training
 
     def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
-        """Read the biLM's files, so that errors in them are raised before training.
-
-        get_examples: not called, because nothing is learnt from the examples.
-        nlp: the pipeline, whose listeners are checked.
+        """Read the biLM's files, so that errors in them are raised before training. No examples are read.
 
         Raises ElmoError if the biLM's files cannot be used, SettingsError if a component's listener does not fit, and
         CacheError if cache_file cannot be used.
@@ -335,17 +358,12 @@ class ElmoPipe(TrainablePipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Store the layers on the examples' docs, for the components after this one.
+        """Store the layers on the examples' predicted docs, for the components after this one.
 
         A frozen biLM learns nothing. The first update opens the pipe's cache (cache_mb, cache_file), so that each
         sentence is run only once, in evaluations too, until `cache.close` is called. A biLM that is not frozen learns
-        from its listeners' gradients (see `Step` in models/listener.py).
-
-        examples: the batch. Only their predicted docs are used.
-        drop, sgd: ignored. spaCy passes the optimizer to `finish_update`.
-        losses: gets a loss of 0 under the pipe's name.
-
-        Returns losses. Raises NotEmbeddedError if there are listeners, but `store` is "mix".
+        from its listeners' gradients (see `Step` in models/listener.py), and spaCy passes the optimizer to
+        `finish_update`. The loss is 0. Raises NotEmbeddedError if there are listeners, but `store` is "mix".
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
@@ -397,10 +415,7 @@ class ElmoPipe(TrainablePipe):
         return saved
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
-        """Load a biLM of any width, which `to_bytes` has saved.
-
-        Raises WeightsError if it is damaged. Then the pipe is as it was before.
-        """
+        """Load a biLM of any width that `to_bytes` has saved. A damaged one raises WeightsError and changes nothing."""
         exclude = list(exclude)
         with refusing_damage():
             parts = read_message(bytes_data, longest_list=16, longest_map=16)
@@ -410,10 +425,7 @@ class ElmoPipe(TrainablePipe):
         return self
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
-        """Load a biLM of any width, which `to_disk` has saved.
-
-        Raises WeightsError if it is damaged. Then the pipe is as it was before.
-        """
+        """Load a biLM of any width that `to_disk` has saved. A damaged one raises WeightsError and changes nothing."""
         folder, exclude = Path(path), list(exclude)
         with refusing_damage():
             parts: dict[str, Any] = {"vocab": folder / "vocab"}
@@ -484,48 +496,6 @@ def _refuse_same_attr(attr: str, pipe: str, other: str) -> None:
         )
 
 
-# The layers of each doc by attr that are held, not stored, and the ids of the listeners that have not read them yet.
-# They are not in doc.user_data, so that nobody writes them; they go with the doc.
-_HELD: WeakKeyDictionary[Doc, dict[str, tuple[Block, set[Hashable]]]] = WeakKeyDictionary()
-
-
-class DocLayers(Source):
-    """The layers that are stored on a doc under `attr`, or held because the pipe stores nothing."""
-
-    def hold(self, doc: Doc, layers: Floats3d, readers: Iterable[Hashable]) -> None:
-        """Hold layers until each reader has released them, or the doc is gone. Without readers nothing is held."""
-        if waiting := set(readers):
-            _HELD.setdefault(doc, {})[self.attr] = (Block(0, tokens_of(doc), layers, None, None), waiting)
-
-    def drop(self, doc: Doc) -> None:
-        """Drop layers that are held, if any."""
-        held = _HELD.get(doc, {})
-        held.pop(self.attr, None)
-        if not held:
-            _HELD.pop(doc, None)
-
-    def release(self, doc: Doc, reader: Hashable) -> None:
-        if self.attr in _HELD.get(doc, {}):
-            waiting = _HELD[doc][self.attr][1]
-            waiting.discard(reader)
-            if not waiting:
-                self.drop(doc)
-
-    def was_dropped(self, doc: Doc) -> bool:
-        return is_not_stored(doc, self.attr)
-
-    def read(self, doc: Doc) -> Floats3d | None:
-        # if the doc was retokenised, its tokens have the layers of their characters
-        if self.attr not in _HELD.get(doc, {}):
-            return layers_of(doc, attr=self.attr) if has_values(doc, attr=self.attr) else None
-        block, _ = _HELD[doc][self.attr]
-        unchanged = np.array_equal(block.tokens, tokens_of(doc))
-        layers: Floats3d = (
-            block.layers if unchanged else follow(doc, self.attr, [block], lambda block, rows: block.layers[:, rows])
-        )
-        return layers
-
-
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.BiLM.v1",
     "bilm": None,
@@ -540,21 +510,15 @@ DEFAULT_MODEL = {
     "precision": "float32",
     "stateful": False,
     "trainable": False,
-    "cached_words": 16384,
+    "cached_words": CACHED_WORDS,
     "width": None,
-}
-# the other defaults are stated once, in the signature of ElmoPipe
-OWN_DEFAULTS = {
-    name: parameter.default
-    for name, parameter in signature(ElmoPipe.__init__).parameters.items()
-    if parameter.kind is Parameter.KEYWORD_ONLY
 }
 
 
 @Language.factory(
     "elmo",
     assigns=[f"{part}._.elmo{end}" for part in ("doc", "span", "token") for end in ("", "_layers")],
-    default_config={"model": DEFAULT_MODEL, **OWN_DEFAULTS},
+    default_config={"model": DEFAULT_MODEL, **(ElmoPipe.__init__.__kwdefaults__ or {})},
 )
 def make_elmo(
     nlp: Language,
@@ -617,10 +581,7 @@ def make_elmo(
 
 
 def _language_of(model: BiLMModel) -> str | None:
-    """Return spaCy's code of a biLM's language, from the README.md in the folder of its options file.
-
-    Returns None if there is no card, or it names no language that spaCy knows, or xx, which is no language.
-    """
+    """Return spaCy's code of a biLM's language, from the README.md beside its files; None if that tells none."""
     for shim in bilm_shims(model):
         try:
             code = card_language(shim.options_file if shim.bilm is None else str(find_bilm(shim.bilm) / OPTIONS))

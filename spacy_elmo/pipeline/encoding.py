@@ -28,7 +28,6 @@ def encode(
     It is the doc's `.vector` if the pipe has `set_vectors`. Only the tokenizer, the pipes before the elmo pipe and the
     elmo pipe run.
 
-    nlp: the pipeline.
     texts: strings or docs. One alone gives one vector.
     batch_size: number of texts in a batch, at most. Long texts run in smaller batches.
     show_progress_bar: whether a bar on stderr counts the texts, if stderr is a terminal.
@@ -47,23 +46,21 @@ def encode(
     inputs = _checked([texts] if isinstance(texts, str | Doc) else texts)
     if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
         raise SettingsError(f"batch_size is {batch_size!r}. Expected a whole number, 1 or more.")
-    rows: list[npt.NDArray[np.float32]] = []
     docs = nlp.pipe(inputs, batch_size=batch_size, disable=nlp.pipe_names[nlp.pipe_names.index(name) + 1 :])
     # disable = None: the bar is hidden if stderr is not a terminal
     hidden = None if show_progress_bar and sys.stderr else True
-    for doc in tqdm(docs, total=len(inputs), unit=" texts", disable=hidden):
-        rows.append(to_numpy(mean_vector(doc, attr=pipe.attr)))
+    bar = tqdm(docs, total=len(inputs), unit=" texts", disable=hidden)
+    rows = [to_numpy(mean_vector(doc, attr=pipe.attr)) for doc in bar]
     if len(rows) < len(inputs):
         raise SettingsError(
             f"{len(rows)} docs came out of the pipeline for {len(inputs)} texts, because its error handler leaves "
             "out those that fail. Expected a doc for each text: remove the handler, or those texts."
         )
-    vectors = np.stack(rows) if rows else np.zeros((0, pipe.width or 0), np.float32)
+    vectors: npt.NDArray[np.float32] = np.stack(rows) if rows else np.zeros((0, pipe.width or 0), np.float32)
     return vectors[0] if alone else vectors
 
 
 def _checked(texts: Iterable[str | Doc]) -> list[str | Doc]:
-    """Return the texts as spaCy accepts them. Raises SettingsError if one is neither a string nor a doc."""
     if not isinstance(texts, Iterable):
         raise SettingsError(f"the texts are {shown(texts)}. Expected strings, as in a list; or one string or Doc.")
     inputs: list[str | Doc] = []
@@ -79,7 +76,6 @@ def _checked(texts: Iterable[str | Doc]) -> list[str | Doc]:
 
 
 def _find(nlp: Language, elmo: str | None) -> tuple[str, ElmoPipe]:
-    """Return the name of the elmo pipe, and the pipe."""
     pipes = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, ElmoPipe)}
     if not pipes:
         raise SettingsError(

@@ -41,24 +41,18 @@ class LearnedMix:
 
 
 def learned_mixes(nlp: Language) -> list[LearnedMix]:
-    """Return the mixes of all components, in the order of the pipeline.
-
-    Components that are disabled are included. Mixes that are not initialised are left out.
-
-    nlp: the pipeline.
-    """
+    """Return the mixes that are initialised, of all components in the order of the pipeline, disabled ones too."""
     mixes = []
     for name, pipe in nlp.components:
         model = getattr(pipe, "model", None)
-        initialised = [part for part in _mixes(model) if part[1].has_param("w")] if isinstance(model, Model) else []
-        places = [place for place, _, _ in initialised]
-        for number, (place, mix, source) in enumerate(initialised):
+        found = [part for part in _mixes(model) if part[1].has_param("w")] if isinstance(model, Model) else []
+        places = [place for place, _, _ in found]
+        for number, (place, mix, source) in enumerate(found):
             if places.count(place) > 1:
                 place += f" {places[: number + 1].count(place)}"
-            w: Any = to_numpy(mix.get_param("w"))
-            gamma = float(to_numpy(mix.get_param("gamma"))[0])
-            weights: Any = to_numpy(softmax(mix))
-            mixes.append(LearnedMix(name, place, source, weights.tolist(), w.tolist(), gamma))
+            arrays: Any = softmax(mix), mix.get_param("w"), mix.get_param("gamma")
+            weights, w, (gamma,) = (to_numpy(array).tolist() for array in arrays)
+            mixes.append(LearnedMix(name, place, source, weights, w, gamma))
     return mixes
 
 

@@ -74,12 +74,9 @@ def load_tokenizer(pipeline: str) -> Language:
 
 
 def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPipe]:
-    """Return a saved pipeline, a folder or a package, and one of its elmo pipes.
+    """Return a saved pipeline, a folder or a package, and its elmo pipe of this name; None: it must have only one.
 
-    name: name of the elmo pipe; None: the pipeline must have only one.
-
-    Raises CommandError if the pipeline can't be loaded, if it has no such elmo pipe, or if it has several and `name` is
-    None.
+    Raises CommandError if the pipeline can't be loaded, or if it has no such elmo pipe.
     """
     nlp, pipes = _load(pipeline)
     if name is not None and name not in pipes:
@@ -94,10 +91,7 @@ def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPip
 
 
 def pipeline_weights(pipeline: str, name: str | None = None) -> tuple[BiLMOptions, Arrays]:
-    """Return the sizes and the weights of a saved pipeline's biLM.
-
-    Raises CommandError as `load_pipe` does, or if the pipe has no biLM of this package.
-    """
+    """Return the sizes and the weights of a saved pipeline's biLM. Raises CommandError if it has no such pipe."""
     shim = _shim_of(pipeline, load_pipe(pipeline, name)[1])
     return shim.options, shim.to_arrays()
 
@@ -105,9 +99,7 @@ def pipeline_weights(pipeline: str, name: str | None = None) -> tuple[BiLMOption
 def pipeline_bilms(pipeline: str) -> list[tuple[str, BiLMOptions, str | None]]:
     """Return the name of each elmo pipe of a saved pipeline, the sizes of its biLM, and the name of that biLM.
 
-    It has the name of the embedded biLM, or of one in an installed package, if all of its sizes and weights are the
-    same bits; None: it is another one.
-
+    The name is that of the embedded biLM, or of one in an installed package, of the same bits; else None.
     Raises CommandError if the pipeline can't be loaded, or if it or a pipe has no biLM of this package.
     """
     shims = {name: _shim_of(pipeline, pipe) for name, pipe in _load(pipeline)[1].items()}

@@ -31,7 +31,7 @@ Scorer = Callable[..., dict[str, Any]]  # examples -> scores
 
 
 def check_sizes(**sizes: Any) -> None:
-    """Raise SettingsError if one of the sizes is no whole number of 1 or more. sizes: name of a setting -> value."""
+    """Raise SettingsError if one of the settings, by name, is no whole number of 1 or more."""
     for name, size in sizes.items():
         if not is_whole(size) or size < 1:
             raise SettingsError(f"{name} is {shown(size)}. Expected a whole number, 1 or more.")
@@ -61,10 +61,8 @@ def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
 def parts_of(doc: Doc, keys: Sequence[str]) -> list[Span] | None:
     """Return a doc's spans under given keys; of a doc without such span groups, the parts between its line breaks.
 
-    Returns None if the doc has no words, or one of the parts has none; its span group may then be empty.
-
-    Raises AnnotationError if some span groups are missing or have several spans, or if all are and there are no line
-    breaks.
+    Returns None if the doc has no words, or one of the parts has none. Raises AnnotationError if some span groups are
+    missing or have several spans, or if all are and there are no line breaks.
     """
     names = ", ".join(map(repr, keys))
     if has_parts(doc, keys):
@@ -98,8 +96,7 @@ def keep_parts(doc: Doc, keys: Sequence[str], parts: Sequence[Span]) -> None:
 def set_getter(owner: type[Doc] | type[Span], name: str, getter: Callable[..., Any], **arguments: Any) -> None:
     """Set an extension attribute of docs or spans that is read by a function, unless it is set already.
 
-    Raises SettingsError if something else, or a component with other arguments, has set an attribute of this name: its
-    values would be taken for ours.
+    Raises SettingsError if something else, or a component with other arguments, has set one of this name.
     """
     if not owner.has_extension(name):
         owner.set_extension(name, getter=partial(getter, **arguments))
@@ -141,17 +138,14 @@ def _give(keys: list[str], nlp: Language, example: Example) -> Iterator[Example]
 
 
 def aligned(example: Example, spans: Iterable[Span], *, to_reference: bool = False) -> list[Span]:
-    """Return spans of the reference in the predicted doc, or the other way round; those of no whole tokens there go."""
+    """Return spans of the reference in the predicted doc, or the other way round; without those of no whole tokens."""
     align = example.get_aligned_spans_x2y if to_reference else example.get_aligned_spans_y2x
     found: list[Span] = align(list(spans), allow_overlap=True)
     return found
 
 
 def warn_of_unknown(name: str, found: Iterable[str], labels: Iterable[str], said: set[str]) -> None:
-    """Issue an UnknownLabelWarning if examples have labels that a component lacks, once for each label.
-
-    found: labels of the examples. labels: of the component. said: labels warned of before; new ones are added.
-    """
+    """Issue an UnknownLabelWarning if examples have labels that a component lacks, and note in `said` which."""
     unknown = sorted(set(found).difference(labels, said))
     if unknown:
         said.update(unknown)
@@ -165,7 +159,6 @@ def warn_of_unknown(name: str, found: Iterable[str], labels: Iterable[str], said
 
 
 def no_examples_error(name: str, number: int, expected: str) -> AnnotationError:
-    """Return the error for a component none of whose examples has the annotations that it learns from."""
     return AnnotationError(
         f"the component {name!r} can't be initialised: none of its examples ({number}) has {expected}. Give it "
         "examples with such annotations: nlp.initialize(lambda: examples)."
@@ -178,9 +171,8 @@ _CONFIGURED = "configured"
 class ConfiguredPipe(TrainablePipe):
     """A component whose settings can be changed in the config of a saved pipeline, and in `cfg` before it is saved.
 
-    spaCy saves `cfg` and passes it to the scorer. When it loads it, the saved settings would replace those of the
-    config, so that `spacy.load(path, config=...)` and an edited config.cfg would change nothing. So `cfg` also has the
-    settings that the component was made with. If the config has another value now, that one counts.
+    spaCy saves `cfg` and passes it to the scorer. What it saved would replace the config's settings. So `cfg` also has
+    the settings that the component was made with: where the config has another value now, that one counts.
     """
 
     def __init__(self, vocab: Vocab, model: Model[Any, Any], name: str, scorer: Scorer | None, **settings: Any) -> None:
@@ -188,24 +180,20 @@ class ConfiguredPipe(TrainablePipe):
         self.scorer = scorer
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> ConfiguredPipe:
-        """Load what `to_bytes` returned. See spaCy for the parameters."""
-        with self._keeping_what_the_config_changes():
-            super().from_bytes(bytes_data, exclude=exclude)
-        return self
+        own = self.cfg[_CONFIGURED]
+        super().from_bytes(bytes_data, exclude=exclude)
+        return self._configure(own)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> ConfiguredPipe:
-        """Load what `to_disk` wrote. See spaCy for the parameters."""
-        with self._keeping_what_the_config_changes():
-            super().from_disk(path, exclude=exclude)
-        return self
-
-    @contextmanager
-    def _keeping_what_the_config_changes(self) -> Iterator[None]:
         own = self.cfg[_CONFIGURED]
-        yield
+        super().from_disk(path, exclude=exclude)
+        return self._configure(own)
+
+    def _configure(self, own: dict[str, Any]) -> ConfiguredPipe:
         saved = self.cfg[_CONFIGURED]  # own, if version 0.1.0 has saved the component
         self.cfg.update({name: value for name, value in own.items() if value != saved.get(name)})
         self.cfg[_CONFIGURED] = own
+        return self
 
 
 def default_tok2vec(depth: int) -> dict[str, Any]:
@@ -242,7 +230,7 @@ def init_tok2vec(model: Model[Any, Any], docs: list[Doc] | None) -> int | None:
 def init_network(model: Model[Any, Any], X: list[Doc] | None = None, Y: Any = None) -> None:
     """Initialise tok2vec, and build the torch network for its width and, if the model has labels, their number.
 
-    X: sample docs. Y: *Shape:* (docs, labels).
+    Y: *Shape:* (docs, labels).
     """
     width = init_tok2vec(model, X)
     if Y is not None:
@@ -255,22 +243,21 @@ def init_network(model: Model[Any, Any], X: list[Doc] | None = None, Y: Any = No
 class TorchShim(PyTorchShim):
     """Holds a torch network that is built late, when the width of its input (or the number of labels) is known.
 
-    build: function from sizes, as keyword arguments, to the network. It has to be at module level (or a partial of
-        such a function), so that pipelines pickle.
-    sizes: attribute; the sizes that the network was built with; empty before `prepare`.
-
     In contrast to Thinc's own shim, `use_params` gives the network the optimizer's averages, and the bytes are
     msgpack of numpy arrays.
+
+    build: function from sizes, as keyword arguments, to the network. It has to be at module level (or a partial of
+        such a function), so that pipelines pickle.
     """
 
     def __init__(self, build: Callable[..., nn.Module]) -> None:
         super().__init__(None)
         self.build = build
-        self.sizes: dict[str, int] = {}
+        self.sizes: dict[str, int] = {}  # those of the network; empty before `prepare`
 
     @property
     def network(self) -> Any:
-        """The network. Raises KeyError before `prepare`, as Thinc does for a weight: spaCy then asks to initialize."""
+        """The network. Before `prepare` a KeyError, as of Thinc's weights: spaCy then asks to initialize."""
         if self._model is None:
             raise KeyError(
                 "the component's network is not built yet. Call nlp.initialize(lambda: examples), or load weights."
@@ -289,7 +276,7 @@ class TorchShim(PyTorchShim):
 
     @contextmanager
     def use_params(self, params: Mapping[tuple[int, str], Any]) -> Iterator[None]:
-        """Use other weights for a while, such as the optimizer's averages. params: (id, name of a weight) -> array."""
+        """Use other weights for a while, such as the optimizer's averages, by this shim's id and their names."""
         named = dict(self._model.named_parameters()) if self._model is not None else {}
         others = {name: params[self.id, name] for name in named if (self.id, name) in params}
         own = {name: named[name].data for name in others}
@@ -310,40 +297,32 @@ class TorchShim(PyTorchShim):
     def from_bytes(self, bytes_data: bytes) -> TorchShim:
         """Build the network of the saved sizes, and give it the saved weights.
 
-        Raises WeightsError if the weights are not those of such a network, or if the bytes are damaged. The network
-        stays as it was then.
+        Raises WeightsError, and changes nothing, if they are damaged or not those of such a network.
         """
         try:
             message = srsly.msgpack_loads(bytes_data)
             sizes, arrays = message["sizes"], message["arrays"]
-            network = self._built(sizes, arrays) if sizes else None
-        except WeightsError:
-            raise
+            network = self.build(**sizes).to(get_torch_default_device()) if sizes else None
+            got = {name: tuple(array.shape) for name, array in arrays.items()}
         except (AttributeError, KeyError, TypeError, ValueError) as error:  # msgpack's own errors are ValueErrors
             raise WeightsError(
                 f"the saved weights of a component are damaged ({error}). Expected what the component has saved: "
                 "get the files again, or train again."
             ) from error
+        if network is not None:
+            expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
+            if wrong := sorted(name for name in got | expected if got.get(name) != expected.get(name)):
+                raise WeightsError(
+                    f"the saved weights of a component are not those of its network: {', '.join(wrong)} differ in "
+                    "name or shape. Load them with the settings that the component was saved with, as spacy.load "
+                    "does."
+                )
+            network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
         self._model, self.sizes = network, sizes
         return self
 
-    def _built(self, sizes: Mapping[str, int], arrays: Mapping[str, Any]) -> nn.Module:
-        network = self.build(**sizes).to(get_torch_default_device())
-        expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
-        got = {name: tuple(array.shape) for name, array in arrays.items()}
-        if got != expected:
-            wrong = sorted(name for name in got.keys() | expected.keys() if got.get(name) != expected.get(name))
-            raise WeightsError(
-                f"the saved weights of a component are not those of its network: {', '.join(wrong)} differ in "
-                "name or shape. Load them with the settings that the component was saved with, as spacy.load "
-                "does."
-            )
-        network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
-        return network
-
 
 def shim_of(model: Model[Any, Any]) -> TorchShim:
-    """Return the shim of a layer that has one, a TorchShim."""
     (shim,) = model.shims
     assert isinstance(shim, TorchShim)
     return shim
@@ -356,8 +335,7 @@ def run_network(
 
     vectors: *Shape:* (tokens, width) for each doc.
     places: number of a doc, and a slice of its tokens. The network's first argument has their vectors one after the
-        other.
-    args: of the network, after this one.
+        other; args are the others.
 
     Returns the output as an array, and a function `backprop(d_output, d_vectors)` that adds the gradient to d_vectors.
     """
@@ -367,14 +345,11 @@ def run_network(
     def backprop(d_output: Any, d_vectors: Sequence[Floats2d]) -> None:
         gradients = backprop_torch(ArgsKwargs(((output,),), {"grad_tensors": (xp2torch(d_output),)}))
         d_flat: Any = torch2xp(gradients.args[0], ops=model.ops)
-        sums = [model.ops.xp.zeros_like(array) for array in vectors]
         start = 0
         for doc, part in places:
             end = start + part.stop - part.start
-            sums[doc][part] += d_flat[start:end]
+            d_vectors[doc][part] += d_flat[start:end]
             start = end
-        for total, own in zip(d_vectors, sums):
-            total += own
 
     return torch2xp(output, ops=model.ops), backprop
 
@@ -382,7 +357,7 @@ def run_network(
 def batches_of(
     sizes: Sequence[tuple[int, ...]], most: int, cost: Callable[..., int] = int, *, longest_first: bool = False
 ) -> list[list[int]]:
-    """Divide rows into batches of similar sizes, so that their memory has a bound. Return the rows' numbers.
+    """Return the numbers of rows in batches of similar sizes, whose memory has a bound.
 
     sizes: of each row; a batch is padded to the largest ones. cost: function from them to the cost of a row.
     most: cost of a batch, unless it is a single row.
@@ -415,7 +390,7 @@ class BiLSTM(nn.Module):
     def forward(self, x: Tensor, lengths: Tensor, dropout: float = 0.0) -> Tensor:
         """Return *Shape:* (rows, tokens, 2 * lstm_width). What is beyond a row's end means nothing.
 
-        x: *Shape:* (rows, tokens, width). lengths: *Shape:* (rows,). dropout: rate between the layers.
+        x: *Shape:* (rows, tokens, width). dropout: rate between the layers.
         """
         places = torch.arange(x.shape[1], device=x.device)[None]
         lengths = lengths.to(x.device)[:, None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-from collections.abc import Iterator, MutableMapping
+from collections import UserDict
 from pathlib import Path
 from typing import Any
 
@@ -493,11 +493,7 @@ VOCABULARY = {"vocab_to_cache": ["pad", "a"]}
         ({}, [ONE_WORD[0]], r"inputs has shape \(1, 50\)"),
         ({}, [ONE_WORD[:, :, :20]], r"has 20 characters a word.*max_characters=50"),
         ({}, [ONE_WORD + 100], "inputs holds 361"),
-        (
-            {},
-            [ONE_WORD.masked_fill(ONE_WORD == 261, 262)],
-            "inputs holds 262",
-        ),  # 261, the padding of a word, is the highest id
+        ({}, [ONE_WORD.masked_fill(ONE_WORD == 261, 262)], "inputs holds 262"),  # 261 is the highest id
         ({}, [ONE_WORD - 1000], "inputs holds -"),
         ({}, [ONE_WORD.to("meta")], r"inputs is on meta, but the biLM is on cpu.*inputs.to\('cpu'\)"),
         ({}, [batch_to_ids([["a", "b"], ["c"]]).flip(1)], "Sentence 1 of inputs has a word after padding"),
@@ -536,10 +532,13 @@ def test_tensors_that_can_not_be_used(
         ({"scalar_mix_parameters": [1.0]}, "has 1 values. Expected 3"),
         ({"scalar_mix_parameters": 3.0}, "scalar_mix_parameters are 3.0. Expected finite numbers"),
         ({"scalar_mix_parameters": "abc"}, "scalar_mix_parameters are 'abc'"),
+        ({"scalar_mix_parameters": ["0", "0", "0"]}, "scalar_mix_parameters are"),
         ({"scalar_mix_parameters": [None, 1, 1]}, r"scalar_mix_parameters are \[None, 1, 1\]"),
         ({"scalar_mix_parameters": [float("nan"), 1, 1]}, r"scalar_mix_parameters are \[nan, 1, 1\]"),
         ({"vocab_to_cache": "words"}, "vocab_to_cache is 'words'"),
         ({"vocab_to_cache": ()}, "vocab_to_cache is"),
+        ({"vocab_to_cache": 3}, "vocab_to_cache is 3"),
+        ({"vocab_to_cache": ["pad", 1]}, "a word is 1"),
         ({"vocab_to_cache": ["pad"], "requires_grad": True}, "requires_grad is true together with vocab_to_cache"),
         ({"module": Theirs()}, "together with module"),
         ({"weight_file": None}, "options_file is set, but weight_file is not"),
@@ -578,35 +577,13 @@ def test_sentences_and_words_can_be_any_iterables() -> None:
     assert torch.equal(batch_to_ids([np.array(["The", "river"]), {"a": 1}]), expected)
 
 
-class Params(MutableMapping[str, Any]):
-    """AllenNLP's Params in short: a mapping that is not a dict."""
-
-    def __init__(self, params: dict[str, Any]) -> None:
-        self.params = params
-
-    def __getitem__(self, key: str) -> Any:
-        return self.params[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        self.params[key] = value
-
-    def __delitem__(self, key: str) -> None:
-        del self.params[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.params)
-
-    def __len__(self) -> int:
-        return len(self.params)
-
-
 @pytest.fixture
 def parameters(golden: Path) -> dict[str, Any]:
     folder = golden / "random_a"
     return {"options_file": str(folder / "options.json"), "weight_file": folder / "weights.hdf5"}
 
 
-@pytest.mark.parametrize("mapping", [dict, Params])
+@pytest.mark.parametrize("mapping", [dict, UserDict])  # AllenNLP's Params is a mapping that is not a dict
 def test_from_params(parameters: dict[str, Any], mapping: Any) -> None:
     settings = {
         "num_output_representations": 2,
@@ -644,17 +621,8 @@ def test_a_number_is_a_bool_as_in_allennlp(parameters: dict[str, Any]) -> None:
         ({"num_outputs": 1}, "'num_outputs', which is unknown. Expected some of: options_file, weight_file"),
         ({"num_output_representations": ...}, "lack num_output_representations"),
         ({"options_file": ...}, "lack options_file. Set it, or set it to null for the embedded biLM"),
-        ({"num_output_representations": "1"}, "num_output_representations of Elmo is '1'. Expected a whole number"),
         ({"requires_grad": "true"}, "requires_grad of Elmo is 'true'. Expected true or false"),
-        ({"dropout": "0.5"}, "dropout of Elmo is '0.5'. Expected a number"),
-        ({"dropout": None}, "dropout of Elmo is None"),
-        ({"vocab_to_cache": "word"}, "vocab_to_cache of Elmo is 'word'. Expected a list of words"),
-        ({"vocab_to_cache": ["pad", 1]}, "vocab_to_cache of Elmo is .*Expected a list of words"),
-        ({"vocab_to_cache": 3}, "vocab_to_cache of Elmo is 3. Expected a list of words"),
-        ({"scalar_mix_parameters": ["0", "0", "0"]}, "scalar_mix_parameters of Elmo is .*Expected a list of numbers"),
-        ({"scalar_mix_parameters": [0.0]}, "scalar_mix_parameters has 1 values. Expected 3"),
-        ({"module": {"type": "x"}}, "module of Elmo is .*Expected it as an argument of from_params"),
-        ({"options_file": 3}, "options_file of Elmo is 3. Expected a path"),
+        ({"dropout": "0.5"}, "dropout is '0.5'"),
     ],
 )
 def test_params_that_can_not_be_used(parameters: dict[str, Any], changes: dict[str, Any], message: str) -> None:
@@ -895,6 +863,7 @@ def tuned(golden: Path, *, theirs: bool, decay_of_biases: float) -> dict[str, Te
     return shifted(leaves, -1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decay_of_biases", [0.0, DECAY])
 def test_without_decay_of_the_biases_both_go_the_same_way(golden: Path, decay_of_biases: float) -> None:
     """With it, AllenNLP's forget gates lose the share (1 - rate * decay)^steps of the 1, and ours do not."""

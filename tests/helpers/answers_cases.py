@@ -21,7 +21,7 @@ PLAIN = {
 
 def answering(tok2vec: dict[str, Any] | None = None, nlp: Language | None = None, **settings: Any) -> Language:
     """A pipeline with a small answers component; model: settings of its architecture."""
-    nlp = nlp or spacy.blank("en")
+    nlp = nlp or spacy.blank("xx")
     sizes = {"lstm_width": 16, **settings.pop("model", {})}
     model = {"@architectures": "spacy-elmo.Answers.v1", "tok2vec": copy.deepcopy(tok2vec or PLAIN), **sizes}
     nlp.add_pipe("answers", config={"model": model, **settings})

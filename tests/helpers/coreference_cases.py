@@ -1,6 +1,7 @@
 """Small docs with coreference, for tests of the component."""
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import spacy
@@ -37,7 +38,7 @@ TEXTS = (
 
 def blank(**model: Any) -> Language:
     """A pipeline with a small coreference component that is not initialised. model: settings of its model."""
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("sentencizer")
     nlp.add_pipe("coreference", config={"model": SMALL | model})
     return nlp
@@ -59,6 +60,7 @@ def bounds(clusters: Iterable[Iterable[Any]]) -> list[list[tuple[int, int]]]:
     return [[(span.start, span.end) for span in cluster] for cluster in clusters]
 
 
+@cache
 def trained() -> Language:
     """A pipeline whose component has learned the three docs by heart."""
     fix_random_seed(0)

@@ -1,5 +1,6 @@
 """Pipelines of the tests."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,16 @@ def files(name: str, **model: Any) -> dict[str, Any]:
 
 def pipeline(name: str | None = "random_a", model: dict[str, Any] | None = None, **config: Any) -> Language:
     """A blank pipeline with elmo on a golden biLM, small and fast; None: the embedded one."""
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")  # English takes four times as long to make
     given = {"model": model or {}} if name is None else files(name, **(model or {}))
     nlp.add_pipe("elmo", config=given | config)
     return nlp
+
+
+@cache
+def shared(name: str | None = "random_a", **config: Any) -> Language:
+    """The same for all tests that leave it as it is."""
+    return pipeline(name, **config)
 
 
 @spacy.registry.misc("refuses_bad.v1")

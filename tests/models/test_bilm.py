@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from pipelines import pipeline
+from pipelines import files, pipeline, shared
 from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.api import SGD
@@ -23,7 +23,7 @@ from spacy_elmo.modules import BiLM, loading
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 FILES = {"options_file": str(GOLDEN / "options.json"), "weight_file": str(GOLDEN / "weights.hdf5")}
-VOCAB = spacy.blank("en").vocab
+VOCAB = spacy.blank("xx").vocab
 WORDS = [["the", "bank", "of", "the", "river"], ["one"], ["a", "\n", "b"]]
 
 
@@ -274,54 +274,13 @@ def embedded(nlp: Language, words: list[str]) -> np.ndarray:
 
 
 def test_whitespace_is_not_shown_to_the_biLM() -> None:
-    nlp = pipeline(None)
+    nlp = shared()
     words = [" ", "We", "\n\n", "sat", "\t", "\u3000", "down", ".", " \n"]
     layers = embedded(nlp, words)
     shown = [i for i, word in enumerate(words) if word.strip()]
     np.testing.assert_allclose(layers[:, shown], embedded(nlp, ["We", "sat", "down", "."]), rtol=0, atol=1e-5)
     hidden = [i for i in range(len(words)) if i not in shown]
     assert not layers[:, hidden].any()
-
-
-MANY_WORDS = [f"w{k % 300}" for k in range(990)]
-LONG = {
-    "default, no sentences": (MANY_WORDS[:245], {}, None),
-    "default, windows": (MANY_WORDS[:700], {}, None),
-    "one sentence just short enough": (MANY_WORDS, {}, [0]),
-    "small windows": (
-        MANY_WORDS[:100],
-        {"@span_getters": "spacy-elmo.windows.v1", "window": 10, "overlap": 4},
-        None,
-    ),
-    "one long sentence": (
-        MANY_WORDS[:60],
-        {"@span_getters": "spacy-elmo.sentences.v1", "window": 10, "overlap": 4, "longest_sentence": 20},
-        [0, 5],
-    ),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("stateful", [False, True])
-@pytest.mark.parametrize("case", LONG)
-def test_whitespace_does_not_move_windows(case: str, stateful: bool) -> None:
-    words, getter, starts = LONG[case]
-    nlp = pipeline(model={"stateful": stateful} | ({"get_spans": getter} if getter else {}))
-    rng = np.random.default_rng(0)
-    spaced: list[str] = ["\n"]
-    sent_starts = [starts is not None]
-    for i, word in enumerate(words):
-        spaced.append(word)
-        sent_starts.append(starts is not None and i in starts and i > 0)
-        blanks = int(rng.choice([0, 0, 0, 1, 12]))
-        spaced += ["\n"] * blanks
-        sent_starts += [False] * blanks
-    plain = Doc(nlp.vocab, words=words, sent_starts=starts and [i in starts for i in range(len(words))])
-    doc = Doc(nlp.vocab, words=spaced, sent_starts=sent_starts if starts else None)
-    read = [i for i, word in enumerate(spaced) if word.strip()]
-    layers = nlp(doc)._.elmo_layers
-    np.testing.assert_allclose(layers[:, read], nlp(plain)._.elmo_layers, rtol=0, atol=1e-5)
-    assert not np.delete(layers, read, axis=1).any()
 
 
 def test_a_getter_may_leave_out_whitespace() -> None:
@@ -332,7 +291,7 @@ def test_a_getter_may_leave_out_whitespace() -> None:
 
 
 def test_words_longer_than_the_biLM_reads_are_counted_and_said_once() -> None:
-    nlp = pipeline(None)
+    nlp = pipeline()
     elmo = nlp.get_pipe("elmo")
     list(nlp.pipe(["x" * 48, "no long words"]))
     assert elmo.n_truncated == 0
@@ -345,10 +304,8 @@ def test_words_longer_than_the_biLM_reads_are_counted_and_said_once() -> None:
     np.testing.assert_allclose(docs[0]._.elmo_layers[0, 0], docs[0]._.elmo_layers[0, 1], atol=1e-6)
     nlp("x" * 49)  # no second warning
     assert elmo.n_truncated == 4
-    for _ in range(2):  # another pipe says it too, in its own name
-        other = pipeline()
-        with pytest.warns(TruncatedWordsWarning):
-            other("x" * 49)
+    with pytest.warns(TruncatedWordsWarning):  # another pipe says it too, in its own name
+        pipeline()("x" * 49)
 
 
 def test_truncated_words_in_overlapping_windows_count_once() -> None:
@@ -359,8 +316,8 @@ def test_truncated_words_in_overlapping_windows_count_once() -> None:
 
 
 def test_the_warning_names_the_pipe_and_counts_docs_once_that_were_tried_again() -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", name="mine", config={"model": {"get_spans": {"@misc": "refuses_bad.v1"}}})
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("elmo", name="mine", config=files("random_a", get_spans={"@misc": "refuses_bad.v1"}))
     nlp.set_error_handler(lambda *_: None)
     with pytest.warns(TruncatedWordsWarning, match=r"nlp\.get_pipe\('mine'\)\.n_truncated"):
         docs = list(nlp.pipe(["x" * 60, "bad", "y" * 60]))

@@ -9,13 +9,12 @@ import pickle
 import threading
 import weakref
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import spacy
 import torch
+from pipelines import GOLDEN, pipeline
 from thinc.api import SGD
 
 from spacy_elmo.errors import SettingsError
@@ -25,6 +24,7 @@ from spacy_elmo.models.shim import BiLMShim, fingerprint_of
 from spacy_elmo.modules import load_bilm
 from spacy_elmo.modules.loading import Precision, dtype_of
 
+FILES = [str(GOLDEN / "random_a" / name) for name in ("options.json", "weights.hdf5")]
 SENTENCES = [["It", "was", "late", "."], ["No"]]
 NAME = "lstm.layers.1.input_weight"
 
@@ -32,14 +32,14 @@ NAME = "lstm.layers.1.input_weight"
 @pytest.fixture(params=["float32", "auto"])
 def shim(request: pytest.FixtureRequest) -> BiLMShim:
     """One whose engine was used."""
-    shim = BiLMShim(None, None, request.param)
+    shim = BiLMShim(*FILES, request.param)
     shim.prepare_engine().run(SENTENCES)
     return shim
 
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, bytes]:
-    return {name: array.tobytes() for name, array in load_bilm().to_arrays().items()}
+    return {name: array.tobytes() for name, array in load_bilm(*FILES).to_arrays().items()}
 
 
 def weights(shim: BiLMShim) -> dict[str, bytes]:
@@ -53,21 +53,21 @@ def is_frozen(shim: BiLMShim) -> bool:
 
 def test_reading_leaves_it_as_it_is(shim: BiLMShim, expected: dict[str, bytes]) -> None:
     owner = shim._model
-    assert shim.options == load_bilm().options
+    assert shim.options == load_bilm(*FILES).options
     assert weights(shim) == expected
     assert shim._model is owner
     assert is_frozen(shim)
 
 
 def test_options_are_known_before_any_weights_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    shim = BiLMShim(None, None)
+    shim = BiLMShim(*FILES)
     monkeypatch.setattr("spacy_elmo.models.shim.load_arrays", None)
-    assert shim.options == load_bilm().options
+    assert shim.options == load_bilm(*FILES).options
     assert shim._model is None
 
 
 def test_each_engine_caches_as_many_words_as_the_setting_says() -> None:
-    shim = BiLMShim(None, None, cached_words=3)
+    shim = BiLMShim(*FILES, cached_words=3)
     for prepare in (shim.load, shim.unfreeze):
         prepare()
         words = shim.prepare_engine().words
@@ -78,7 +78,7 @@ def test_each_engine_caches_as_many_words_as_the_setting_says() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("used", [True, False])
 def test_a_network_owns_the_weights_alone(used: bool, expected: dict[str, bytes]) -> None:
-    shim = BiLMShim(None, None)
+    shim = BiLMShim(*FILES)
     shim.load()
     if used:
         shim.prepare_engine().run(SENTENCES)
@@ -100,7 +100,7 @@ def test_a_network_owns_the_weights_alone(used: bool, expected: dict[str, bytes]
 
 
 KEEPING: list[Callable[[BiLMShim], BiLMShim]] = [
-    lambda shim: BiLMShim(None, None, shim.precision).from_bytes(shim.to_bytes()),
+    lambda shim: BiLMShim(*FILES, shim.precision).from_bytes(shim.to_bytes()),
     lambda shim: pickle.loads(pickle.dumps(shim)),
     copy.deepcopy,
     BiLMShim.copy,
@@ -123,20 +123,21 @@ def test_moved(shim: BiLMShim, expected: dict[str, bytes]) -> None:
     assert weights(shim) == expected
 
 
+@pytest.mark.slow
 def test_a_pipe_that_is_first_used_in_inference_mode() -> None:
-    nlp, text = spacy.blank("en"), "It was late."
-    nlp.add_pipe("elmo")
+    nlp, text = pipeline(), "It was late."
     with torch.inference_mode():
         inside = nlp(text)._.elmo
     assert np.array_equal(nlp(text)._.elmo, inside)
     shim = nlp.get_pipe("elmo").model.shims[0]  # type: ignore[attr-defined]
-    assert shim.from_bytes(shim.to_bytes()).compute_fingerprint() == BiLMShim(None, None).compute_fingerprint()
+    assert shim.from_bytes(shim.to_bytes()).compute_fingerprint() == BiLMShim(*FILES).compute_fingerprint()
 
 
+@pytest.mark.slow
 def test_nothing_is_lost_where_memory_is_short_for_copies_too(
     monkeypatch: pytest.MonkeyPatch, expected: dict[str, bytes]
 ) -> None:
-    shim = BiLMShim(None, None)
+    shim = BiLMShim(*FILES)
 
     def fail(*_: object) -> None:
         raise MemoryError
@@ -149,14 +150,15 @@ def test_nothing_is_lost_where_memory_is_short_for_copies_too(
         for method in (shim.to_bytes, shim.unfreeze, shim.compute_fingerprint):  # and no network without weights
             with pytest.raises(MemoryError):
                 method()
-    assert BiLMShim(None, None).compute_fingerprint() == shim.compute_fingerprint()
+    assert BiLMShim(*FILES).compute_fingerprint() == shim.compute_fingerprint()
     assert weights(shim) == expected
     shim.prepare_engine().run(SENTENCES)
     assert is_frozen(shim)
 
 
+@pytest.mark.slow
 def test_threads_get_one_engine(expected: dict[str, bytes]) -> None:
-    shim, found = BiLMShim(None, None), []
+    shim, found = BiLMShim(*FILES), []
     threads = [threading.Thread(target=lambda: found.append(shim.prepare_engine())) for _ in range(4)]
     for thread in threads:
         thread.start()
@@ -169,7 +171,7 @@ def test_threads_get_one_engine(expected: dict[str, bytes]) -> None:
 
 def test_only_methods_settle() -> None:
     """A property changes nothing; whatever needs current weights first applies what a step has gathered."""
-    shim, calls = BiLMShim(None, None), []
+    shim, calls = BiLMShim(*FILES), []
     shim.open_step(lambda: calls.append(1))
     assert shim.options.dim
     assert shim.dtype == torch.float32
@@ -193,7 +195,7 @@ def test_only_methods_settle() -> None:
 
 
 def test_weights_that_came_in_inference_mode_can_be_trained() -> None:
-    saved, shim = BiLMShim(None, None).to_bytes(), BiLMShim(None, None)
+    saved, shim = BiLMShim(*FILES).to_bytes(), BiLMShim(*FILES)
     with torch.inference_mode():
         shim.from_bytes(saved)
         shim.prepare_engine().run(SENTENCES)
@@ -203,17 +205,16 @@ def test_weights_that_came_in_inference_mode_can_be_trained() -> None:
 
 
 def test_torchs_default_device_makes_no_difference(expected: dict[str, bytes]) -> None:
-    saved = BiLMShim(None, None).to_bytes()
+    saved = BiLMShim(*FILES).to_bytes()
     with torch.device("meta"):
-        shim = BiLMShim(None, None).from_bytes(saved)
+        shim = BiLMShim(*FILES).from_bytes(saved)
     assert weights(shim) == expected
 
 
 @pytest.fixture
-def shims(golden: Path) -> list[BiLMShim]:
+def shims() -> list[BiLMShim]:
     """Two, of other weights with the same sizes. Engine and fingerprint of the first were computed from a network."""
-    first, second = (BiLMShim(*(str(golden / "random_a" / name) for name in ("options.json", "weights.hdf5")))
-                     for _ in range(2))  # fmt: skip
+    first, second = BiLMShim(*FILES), BiLMShim(*FILES)
     with torch.no_grad():
         second.unfreeze().get_parameter(NAME).mul_(2)
     first.unfreeze()
@@ -228,7 +229,7 @@ def vectors(shim: BiLMShim) -> np.ndarray:
 
 def assert_like(shim: BiLMShim, other: BiLMShim) -> None:
     """Compare with a shim that has read the other's bytes, and has computed nothing before."""
-    fresh = BiLMShim(None, None).from_bytes(other.to_bytes())
+    fresh = BiLMShim(*FILES).from_bytes(other.to_bytes())
     np.testing.assert_allclose(vectors(shim), vectors(fresh), atol=1e-6)
     assert shim.compute_fingerprint() == fresh.compute_fingerprint()
 
@@ -271,12 +272,11 @@ def test_inside_and_after_other_parameters(shims: list[BiLMShim]) -> None:
 
 
 @pytest.mark.parametrize("precision", ["float32", "auto"])
-def test_the_settings_are_those_of_every_engine(golden: Path, precision: Precision) -> None:
+def test_the_settings_are_those_of_every_engine(precision: Precision) -> None:
     """Of the one for a network, too, as after an update."""
-    files = [str(golden / "random_a" / name) for name in ("options.json", "weights.hdf5")]
-    shim = BiLMShim(*files, precision, cached_words=3)
+    shim = BiLMShim(*FILES, precision, cached_words=3)
     shim.unfreeze()
-    expected = Engine.of(load_bilm(*files), dtype_of(precision, torch.device("cpu")), 3).run(SENTENCES)
+    expected = Engine.of(load_bilm(*FILES), dtype_of(precision, torch.device("cpu")), 3).run(SENTENCES)
     np.testing.assert_array_equal(vectors(shim), np.concatenate(expected, 1))
     assert len(shim.prepare_engine().words) == 3
 
@@ -289,7 +289,7 @@ def test_copies_have_ids_of_their_own(shims: list[BiLMShim]) -> None:
 @pytest.mark.parametrize("cached_words", [-1, True, 2.0, "3", None])
 def test_numbers_of_words_that_can_not_be_cached(cached_words: Any) -> None:
     with pytest.raises(SettingsError, match="cached_words"):
-        BiLMShim(None, None, cached_words=cached_words)
+        BiLMShim(*FILES, cached_words=cached_words)
 
 
 OPTIONS = BiLMOptions(

@@ -9,22 +9,19 @@ import numpy as np
 import pytest
 import spacy
 from golden_files import read_golden
-from pipelines import GOLDEN, files, pipeline
+from pipelines import GOLDEN, files, pipeline, shared
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
 from spacy_elmo import restore_vectors, tfhub_outputs
 from spacy_elmo.errors import ElmoError, LostVectorsWarning, NotEmbeddedError, SettingsError
 from spacy_elmo.pipeline.attributes import (
-    HOOKS,
     annotate,
     has_values,
     is_not_stored,
-    key,
     layers_of,
     mean_vector,
     mix_parameters,
-    set_vector_hooks,
     token_vector,
     vectors_of,
 )
@@ -34,7 +31,7 @@ STORES = ["layers", "layers_float16", "mix"]
 
 
 def new_doc() -> Doc:
-    return Doc(spacy.blank("en").vocab, words=["the", " ", "river", "bank"])
+    return Doc(spacy.blank("xx").vocab, words=["the", " ", "river", "bank"])
 
 
 def drawn(seed: int) -> np.ndarray:
@@ -86,30 +83,12 @@ def test_nothing_of_an_earlier_run_is_left(before: str, after: str) -> None:
     assert not has_values(doc, attr="elmo")
 
 
-def test_one_value_beyond_float16_is_enough_to_refuse() -> None:
-    layers = drawn(0)
-    layers[1, 2, 3] = 65520.0  # rounds to infinity; 65519 rounds to 65504
-    with pytest.raises(SettingsError, match="65504"):
-        annotate(new_doc(), "elmo", layers, WEIGHTS, "layers_float16")
-    layers[1, 2, 3] = 65519.0
-    annotate(new_doc(), "elmo", layers, WEIGHTS, "layers_float16")
-
-
-def test_only_the_pipe_whose_vectors_were_used_removes_its_note() -> None:
-    doc = new_doc()
-    set_vector_hooks(doc, "other")
-    annotate(doc, "elmo", drawn(0), WEIGHTS, "layers")
-    assert doc.user_data[key("", HOOKS)] == "other"
-    annotate(doc, "other", drawn(0), WEIGHTS, "layers")
-    assert key("", HOOKS) not in doc.user_data
-
-
 TEXT = "We sat on the river bank . The bank lent money ."
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def nlp() -> Language:
-    return pipeline(None, set_vectors=True)
+    return shared(None, set_vectors=True)
 
 
 def test_none_frees_the_layers_and_vectors(nlp: Language) -> None:
@@ -204,17 +183,17 @@ def test_comparing_restores_the_other_docs_vectors(nlp: Language) -> None:
 
 
 def test_what_is_not_restored() -> None:
-    plain = written(pipeline()(TEXT))  # set_vectors is off
-    removed = pipeline(set_vectors=True)(TEXT)
+    plain = written(shared()(TEXT))  # set_vectors is off
+    removed = shared(set_vectors=True)(TEXT)
     removed._.elmo = None
     assert not removed.user_data
     read_elmo(plain)
     assert plain[5].vector.shape == (0,)
-    own = written(pipeline(set_vectors=True)(TEXT))
+    own = written(shared(set_vectors=True)(TEXT))
     own.user_token_hooks["vector"] = lambda token: np.ones(3)  # a hook of somebody else
     read_elmo(own)
     assert own[5].vector.shape == (3,)
-    embedded_again = pipeline()(pipeline(set_vectors=True)(TEXT))
+    embedded_again = shared()(shared(set_vectors=True)(TEXT))
     read_elmo(copy := written(embedded_again))
     assert not copy.has_vector
 
@@ -235,7 +214,7 @@ def test_a_worker_warns(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("multiprocessing.parent_process", lambda: object())
     with pytest.warns(LostVectorsWarning, match=r"restore_vectors\(nlp.pipe\(...\)\)"):
         list(nlp.pipe([TEXT]))
-    list(pipeline().pipe([TEXT]))  # nothing is lost without set_vectors
+    list(shared().pipe([TEXT]))  # nothing is lost without set_vectors
 
 
 def test_restoring_what_is_not_there(nlp: Language) -> None:
@@ -335,14 +314,14 @@ def test_merge_entities_and_token_splitter_after_elmo() -> None:
     nlp_following.add_pipe("entity_ruler").add_patterns([{"label": "ORG", "pattern": "river bank"}])  # type: ignore[attr-defined]
     nlp_following.add_pipe("merge_entities")
     nlp_following.add_pipe("token_splitter", config={"min_length": 6, "split_length": 3})
-    doc, plain = nlp_following(TEXT), pipeline()(TEXT)._.elmo
+    doc, plain = nlp_following(TEXT), shared()(TEXT)._.elmo
     assert [token.text for token in doc[4:8]] == ["riv", "er ", "ban", "k"]
     np.testing.assert_allclose(doc._.elmo[4:8], plain[[4, 4, 5, 5]], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("store", ["layers_float16", "mix"])
 def test_merged_tokens_of_what_else_is_stored(store: str) -> None:
-    doc = pipeline(store=store)(TEXT)
+    doc = shared(store=store)(TEXT)
     before = doc._.elmo.copy()
     expected = np.concatenate([before[:4], before[4:6].mean(0, keepdims=True), before[6:]])
     np.testing.assert_allclose(merge(doc, doc[4:6])._.elmo, expected, rtol=0, atol=1e-6)
@@ -407,7 +386,7 @@ def test_copies_and_written_docs(nlp_following: Language) -> None:
     doc = nlp_following(TEXT)
     expected = columns(doc._.elmo_layers, [[0], [1], [2], [3], [4, 5], *([i] for i in range(6, 12))])
     merge(doc, doc[4:6])
-    stranger = pipeline().vocab  # it has seen none of the words
+    stranger = spacy.blank("xx").vocab  # it has seen none of the words
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # W109: spaCy says that hooks are not kept
         docbin = DocBin(docs=[doc], store_user_data=True).to_bytes()
@@ -443,19 +422,12 @@ def test_a_component_listens_to_retokenised_docs(nlp_following: Language) -> Non
     np.testing.assert_allclose(read[:, 4], before[:, 4:6].mean(1), rtol=0, atol=1e-6)
 
 
-@pytest.fixture(scope="module")
-def nlp_vectors() -> Language:
-    nlp_vectors = spacy.blank("en")
-    nlp_vectors.add_pipe("elmo", config={"set_vectors": True})
-    return nlp_vectors
-
-
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 
 
-def test_vector_and_similarity_of_every_part(nlp_vectors: Language) -> None:
-    doc, other = nlp_vectors("We sat on the river bank ."), nlp_vectors("The bank lent money .")
+def test_vector_and_similarity_of_every_part(nlp: Language) -> None:
+    doc, other = nlp("We sat on the river bank ."), nlp("The bank lent money .")
     assert doc.has_vector
     assert doc[5].has_vector
     assert doc[2:6].has_vector
@@ -470,20 +442,19 @@ def test_vector_and_similarity_of_every_part(nlp_vectors: Language) -> None:
     assert doc[5].similarity(doc[5]) == pytest.approx(1.0)
 
 
-def test_empty_docs_and_whitespace(nlp_vectors: Language) -> None:
-    empty, blank = nlp_vectors(""), nlp_vectors("\n")
+def test_empty_docs_and_whitespace(nlp: Language) -> None:
+    empty, blank = nlp(""), nlp("\n")
     assert empty.vector.shape == (256,)
     assert not empty.vector.any()
     assert empty.similarity(blank) == 0.0
 
 
 def test_without_the_setting_vectors_stay_spacys() -> None:
-    nlp_vectors = pipeline(None)
-    assert not nlp_vectors("bank").has_vector
+    assert not shared()("bank").has_vector
 
 
-def test_whitespace_does_not_count_in_vectors(nlp_vectors: Language) -> None:
-    spaced, plain = nlp_vectors("We sat\n\n on  the bank ."), nlp_vectors("We sat on the bank .")
+def test_whitespace_does_not_count_in_vectors(nlp: Language) -> None:
+    spaced, plain = nlp("We sat\n\n on  the bank ."), nlp("We sat on the bank .")
     np.testing.assert_allclose(spaced.vector, plain.vector, rtol=0, atol=1e-5)
     blank = spaced[2]
     assert blank.is_space
@@ -491,21 +462,21 @@ def test_whitespace_does_not_count_in_vectors(nlp_vectors: Language) -> None:
     assert not blank.vector.any()
     assert not spaced[2:3].has_vector
     assert spaced[1:4].has_vector
-    assert not nlp_vectors(" \n").has_vector
+    assert not nlp(" \n").has_vector
 
 
-def test_vectors_that_can_not_be_compared(nlp_vectors: Language) -> None:
-    doc, other = nlp_vectors("the bank"), spacy.blank("en")("the bank")
+def test_vectors_that_can_not_be_compared(nlp: Language) -> None:
+    doc, other = nlp("the bank"), spacy.blank("xx")("the bank")
     for a in (doc, doc[1], doc[0:2]):
         with pytest.raises(SettingsError, match=r"has a vector of width 0: .*restore_vectors\(doc\)"):
             a.similarity(other)
         with pytest.raises(SettingsError, match=r"has a vector of width 0.* a lexeme, nlp\.vocab"):
-            a.similarity(nlp_vectors.vocab["bank"])
+            a.similarity(nlp.vocab["bank"])
 
 
 def test_the_five_outputs() -> None:
     golden = read_golden(GOLDEN / "random_a")
-    nlp = pipeline("random_a")
+    nlp = shared()
     outputs = tfhub_outputs(nlp(Doc(nlp.vocab, words=golden.sentences[0])))
     expected = golden.expected["zero_state/0"]
     close = {"rtol": 0, "atol": 1e-5}
@@ -518,7 +489,7 @@ def test_the_five_outputs() -> None:
 
 
 def test_an_output_for_each_lstm_layer() -> None:
-    outputs = tfhub_outputs(pipeline("random_b")("a b"))
+    outputs = tfhub_outputs(shared("random_b")("a b"))
     assert [name for name in outputs if name.startswith("lstm")] == [f"lstm_outputs{k}" for k in (1, 2, 3)]
 
 
@@ -535,6 +506,6 @@ def test_whitespace_and_empty_docs() -> None:
 
 def test_without_layers() -> None:
     with pytest.raises(NotEmbeddedError, match="store"):
-        tfhub_outputs(pipeline(store="mix")("a"))
+        tfhub_outputs(shared(store="mix")("a"))
     with pytest.raises(NotEmbeddedError, match="no elmo pipe"):
-        tfhub_outputs(pipeline().make_doc("a"))
+        tfhub_outputs(shared().make_doc("a"))

@@ -12,9 +12,9 @@ import spacy
 from pipelines import files
 from spacy.tokens import Doc
 from spacy.training import Example
-from tasks import examples, train, with_tasks
+from tasks import train, with_tasks
 
-from spacy_elmo.errors import CacheError, CacheWarning
+from spacy_elmo.errors import CacheError
 from spacy_elmo.inference import Engine
 from spacy_elmo.modules import loading
 
@@ -35,7 +35,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 def pipe_of(**config: Any) -> Any:
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     return nlp, nlp.add_pipe("elmo", config=files("random_a", **config.pop("model", {})) | config)
 
 
@@ -88,26 +88,6 @@ def test_a_pipeline_that_is_not_trained_keeps_nothing(read: list[list[str]]) -> 
     assert len(pipe.cache) == 0
 
 
-def test_a_doc_may_be_changed_without_harm() -> None:
-    nlp, pipe = pipe_of()
-    first = update(nlp, pipe, TEXTS[:1])[0]
-    kept = first.copy()
-    first[:] = 7.0
-    np.testing.assert_array_equal(update(nlp, pipe, TEXTS[:1])[0], kept)
-
-
-def test_budget(read: list[list[str]]) -> None:
-    nlp, pipe = pipe_of(cache_mb=1)
-    words = 2**20 // (3 * 32 * 4)  # what a MiB holds
-    texts = [" ".join(f"w{i}x{k}" for k in range(200)) for i in range(words // 200 + 3)]
-    with pytest.warns(CacheWarning, match="cache_mb = 1: layers that do not fit"):
-        update(nlp, pipe, texts)
-    assert 0.9 * 2**20 < pipe.cache.nbytes <= 2**20
-    kept, before = len(pipe.cache), len(read)
-    update(nlp, pipe, texts)
-    assert len(read) - before == len(texts) - kept == 3 + words // 200 - kept
-
-
 def test_a_later_run_reuses_the_file(tmp_path: Path, read: list[list[str]]) -> None:
     file = str(tmp_path / "layers.cache")
     nlp, pipe = pipe_of(cache_file=file, cache_mb=0)
@@ -127,7 +107,7 @@ def test_another_bilm_or_precision_or_state_reads_anew(
     file = str(tmp_path / "layers.cache")
     nlp, pipe = pipe_of(cache_file=file)
     update(nlp, pipe, TEXTS[:1])
-    other = spacy.blank("en")
+    other = spacy.blank("xx")
     embedded = other.add_pipe("elmo", config={"cache_file": file})
     assert update(other, embedded, TEXTS[:1])[0].shape[2] == 256
     assert len(read) == 2
@@ -198,23 +178,6 @@ def test_a_bad_file_is_told_before_training(tmp_path: Path) -> None:
     with pytest.raises(CacheError, match="garbage"):
         pipe.initialize(lambda: [], nlp=nlp)
     assert garbage.read_bytes() == b"no database" * 100
-
-
-def test_loaded_bytes_are_another_bilm(read: list[list[str]]) -> None:
-    nlp = with_tasks("tagger")
-    gold = examples(nlp)
-    nlp.initialize(lambda: gold)
-    nlp.update(gold)
-    read.clear()
-    shim = nlp.get_pipe("elmo").model.shims[0]
-    shim.from_bytes(shim.to_bytes())
-    nlp.update(gold)
-    assert read == []  # the same weights
-    arrays = shim.to_arrays()
-    shim.unfreeze().load_state_dict({name: shim.unfreeze().state_dict()[name] * 0.5 for name in arrays})
-    shim.from_bytes(shim.to_bytes())
-    nlp.update(gold)
-    assert len(read) == 3
 
 
 def test_the_file_is_not_left_open_and_memory_goes_with_the_pipe(tmp_path: Path, read: list[list[str]]) -> None:

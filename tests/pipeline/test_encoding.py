@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
-from pipelines import pipeline
+from pipelines import pipeline, shared
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -17,13 +17,16 @@ TEXTS = ["He sat on the bank. It rained.", "", "A  bank's   rates", "  "]
 
 
 @pytest.fixture
-def nlp(golden: Path) -> Language:
-    nlp = pipeline(None, {"bilm": str(golden / "random_a")})
-    return nlp
+def nlp() -> Language:
+    return shared()
 
 
-def test_means_of_words(nlp: Language, golden: Path) -> None:
-    embedder = ElmoEmbedder(golden / "random_a")
+@pytest.fixture(scope="module")
+def embedder(golden: Path) -> ElmoEmbedder:
+    return ElmoEmbedder(golden / "random_a")
+
+
+def test_means_of_words(nlp: Language, embedder: ElmoEmbedder) -> None:
     vectors = encode(nlp, TEXTS)
     assert vectors.dtype == np.float32
     for text, vector in zip(TEXTS, vectors):
@@ -37,7 +40,9 @@ def test_means_of_words(nlp: Language, golden: Path) -> None:
     assert encode(nlp, []).shape == (0, embedder.options.width)
 
 
-def test_pipes_before_run_and_pipes_after_do_not(nlp: Language) -> None:
+def test_pipes_before_run_and_pipes_after_do_not() -> None:
+    nlp = pipeline()
+
     def after(doc: Doc) -> Doc:
         raise AssertionError
 
@@ -52,18 +57,14 @@ def test_pipes_before_run_and_pipes_after_do_not(nlp: Language) -> None:
     assert nlp.pipe_names == ["sentencizer", "elmo", "test_encoding_after"]
 
 
-def test_docs_and_a_mix_of_ones_own(golden: Path) -> None:
-    nlp = spacy.blank("en")
-    config: dict[str, Any] = {"model": {"bilm": str(golden / "random_a")}, "store": "mix"}
-    layers = nlp.add_pipe("elmo", config=config).layers  # type: ignore[attr-defined]
-    nlp.remove_pipe("elmo")
-    config |= {"attr": "own", "scalar_mix_parameters": [0.0] * (layers - 1) + [50.0]}
-    nlp.add_pipe("elmo", name="own", config=config)
-    last = ElmoEmbedder(golden / "random_a").embed_sentence(["A", "bank"])[-1]
+def test_docs_and_a_mix_of_ones_own(embedder: ElmoEmbedder) -> None:
+    nlp = pipeline(store="mix", attr="own", scalar_mix_parameters=[0.0, 0.0, 50.0])
+    last = embedder.embed_sentence(["A", "bank"])[-1]
     np.testing.assert_allclose(encode(nlp, [nlp.make_doc("A bank")])[0], last.mean(0), atol=1e-5)
 
 
-def test_the_pipe_that_is_meant(nlp: Language, golden: Path) -> None:
+def test_the_pipe_that_is_meant(golden: Path) -> None:
+    nlp = pipeline()
     nlp.add_pipe("elmo", name="other", config={"attr": "other", "model": {"bilm": str(golden / "random_b")}})
     with pytest.raises(SettingsError, match=r"several elmo pipes.*elmo, other"):
         encode(nlp, TEXTS)
@@ -73,7 +74,7 @@ def test_the_pipe_that_is_meant(nlp: Language, golden: Path) -> None:
         encode(nlp, TEXTS[2], elmo="other"), ElmoEmbedder(golden / "random_b").encode("A bank's rates"), atol=1e-5
     )
     with pytest.raises(SettingsError, match=r"no elmo pipe.*no pipes"):
-        encode(spacy.blank("en"), TEXTS)
+        encode(spacy.blank("xx"), TEXTS)
 
 
 def test_strings_of_numpy(nlp: Language) -> None:
@@ -110,7 +111,9 @@ def test_batch_sizes_that_can_not_be_used(nlp: Language, size: Any) -> None:
         encode(nlp, TEXTS, batch_size=size)
 
 
-def test_texts_that_fail(nlp: Language) -> None:
+def test_texts_that_fail() -> None:
+    nlp = pipeline()
+
     def fail(doc: Doc) -> Doc:
         if doc.text.startswith("A"):
             raise ValueError

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
+from pipelines import files
 from spacy.tokens import DocBin
 from spacy.training.initialize import init_nlp
 from spacy.training.loop import train as spacy_train
@@ -26,7 +27,7 @@ def test_components_and_places() -> None:
     nlp = with_tasks("tagger", block=tok2vec(output=True))
     add_task(nlp, "senter", elmo_block("elmo"))
     own = tok2vec()
-    own["elmo"]["source"] = {"@architectures": "spacy-elmo.BiLM.v1", "width": 256}
+    own["elmo"]["source"] = {"@architectures": "spacy-elmo.BiLM.v1", "width": 32} | files("random_a")["model"]
     add_task(nlp, "ner", own)
     assert learned_mixes(nlp) == []  # nothing is initialised yet
     train(nlp, 1)
@@ -57,6 +58,7 @@ def test_values() -> None:
         assert learned_mixes(nlp) == [first, second]
 
 
+@pytest.mark.slow
 def test_several_in_one_place() -> None:
     block = {"@layers": "concatenate.v1", "*": {"a": elmo_block(), "b": elmo_block()}}
     nlp = with_tasks("tagger", block=block)
@@ -79,6 +81,7 @@ def run(tmp_path: Path, logger: dict[str, Any]) -> str:
     return printed.getvalue()
 
 
+@pytest.mark.slow
 def test_logger_prints_the_mixes(tmp_path: Path, capsys: Any) -> None:
     printed = run(tmp_path, {"@loggers": "spacy-elmo.MixLogger.v1"})
     lines = [line for line in printed.splitlines() if "gamma" in line]
@@ -119,6 +122,7 @@ def test_logger_writes_and_wraps(tmp_path: Path) -> None:
     assert "tag_acc" in scores
 
 
+@pytest.mark.slow
 def test_a_path_that_can_not_be_written(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="output_file"):
         run(tmp_path, {"@loggers": "spacy-elmo.MixLogger.v1", "output_file": str(tmp_path / "none" / "x.jsonl")})

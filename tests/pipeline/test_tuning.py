@@ -66,7 +66,7 @@ def backward_calls(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_sum_equals_one_torch_graph(backward_calls: list[int]) -> None:
     """Three listeners in two models, their gradients given, against the same network in torch alone."""
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     pipe = nlp.add_pipe("elmo", config=files("random_a") | {"frozen": False})
     parameters = ([0.5, -0.3, 0.1], [0.0, 0.0, 0.0], [-1.0, 2.0, 0.0])
     models = [
@@ -119,6 +119,7 @@ def test_applied_in_the_same_step_under_nlp_update() -> None:
     assert not gradients(nlp)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("decay", [True, False], ids=["weight decay", "L2"])
 def test_l2_leaves_the_biases_alone(decay: bool) -> None:
     """The formulas of Thinc's SGD, without the term of L2 for biases."""
@@ -144,6 +145,7 @@ def test_l2_leaves_the_biases_alone(decay: bool) -> None:
     assert 0 < biases < len(before)
 
 
+@pytest.mark.slow
 def test_a_component_may_predict_after_its_update() -> None:
     """spaCy has the components in `annotates` predict the same docs in the same step. No gradient follows from that."""
     results = []
@@ -158,6 +160,7 @@ def test_a_component_may_predict_after_its_update() -> None:
         np.testing.assert_allclose(results[1][name], expected, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.slow
 def test_two_listeners_of_the_last_component_are_awaited() -> None:
     """[x; ELMo] and [h; ELMo]: with plain SGD the step is -rate times the sum of both gradients."""
     steps = []
@@ -224,7 +227,7 @@ def test_a_component_that_skips_does_not_block(how: str, through_train: bool, or
 @pytest.mark.slow
 def test_a_tok2vec_pipe_may_call_back_after_the_last_component(backward_calls: list[int]) -> None:
     """It waits for its own listener, in a component after the last one that listens to elmo itself."""
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("elmo", config=files("random_a") | {"frozen": False})
     nlp.add_pipe("tok2vec", config={"model": tok2vec()})
     add_task(nlp, "tagger", tok2vec())
@@ -246,11 +249,12 @@ def test_nothing_is_lost_before_saving() -> None:
     nlp = tuned("tagger", "ner")
     before = weights(nlp)
     nlp.update(examples(nlp), exclude=["ner"])
-    loaded = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    loaded = spacy.blank("xx").from_config(nlp.config).from_bytes(nlp.to_bytes())
     assert changed(before, weights(loaded))
     assert not changed(weights(loaded), weights(nlp))
 
 
+@pytest.mark.slow
 def test_learn_rate_factor() -> None:
     changes = {}
     for factor in (1.0, 0.25):
@@ -278,6 +282,7 @@ def test_averages_reach_the_bilm() -> None:
     assert np.abs(nlp("Ham is bad")._.elmo - inside).max() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frozen", [True, False])
 def test_averages_of_another_layer_with_the_same_id_are_not_the_bilms(frozen: bool) -> None:
     """Thinc counts the ids of layers and of shims apart, both from 1."""
@@ -310,6 +315,7 @@ def test_gradual_unfreezing() -> None:
         assert got == set(parts[len(parts) - number :])
 
 
+@pytest.mark.slow
 def test_what_unfreezing_left_shut_is_open_after_initialisation() -> None:
     nlp = tuned("tagger")
     spacy.registry.callbacks.get("spacy-elmo.GradualUnfreezing.v1")(start=5)(nlp, {"step": 0, "epoch": 0})
@@ -350,6 +356,7 @@ def test_bad_settings() -> None:
         with_tasks(frozen=False, model={"stateful": True})
 
 
+@pytest.mark.slow
 def test_replaced_listener_is_frozen_unless_its_config_says_otherwise() -> None:
     for trainable in (False, True):
         nlp = with_tasks("tagger", frozen=False, model={"trainable": trainable})
@@ -362,7 +369,7 @@ def test_replaced_listener_is_frozen_unless_its_config_says_otherwise() -> None:
 
 
 def test_one_tuned_and_one_frozen() -> None:
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("elmo", name="a", config=files("random_a") | {"attr": "a", "frozen": False})
     nlp.add_pipe("elmo", name="b", config=files("random_a") | {"attr": "b"})
     add_task(nlp, "tagger", tok2vec(upstream="a") | {"output_elmo": elmo_block("b")})
@@ -380,6 +387,7 @@ def two_models(nlp: Any) -> list[Any]:
     return models
 
 
+@pytest.mark.slow
 def test_docs_of_the_step_beside_others() -> None:
     """What the others' layers came from is frozen, so only the gradient of the doc in the step arrives."""
     got = []
@@ -443,6 +451,7 @@ def test_one_listener_in_two_places() -> None:
     assert changed(before, {name: p.detach().numpy() for name, p in shim_of(nlp)._model.named_parameters()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("copied", [lambda nlp: pickle.loads(pickle.dumps(nlp)), copy.deepcopy])
 def test_copies_of_a_pipeline_are_tuned_too(copied: Any) -> None:
     nlp = tuned("tagger")
@@ -455,6 +464,7 @@ def test_copies_of_a_pipeline_are_tuned_too(copied: Any) -> None:
     assert not changed(own, weights(nlp))
 
 
+@pytest.mark.slow
 def test_sourcing_leaves_the_source_as_it_was() -> None:
     nlp = tuned("tagger")
     other = with_tasks()
@@ -493,6 +503,7 @@ def test_a_frozen_component_does_not_know_the_bilm_that_another_one_tunes(tmp_pa
         spacy.load(tmp_path / "second", exclude=["tagger"])("The senter has not")
 
 
+@pytest.mark.slow
 def test_a_tuned_bilm_that_was_not_saved_is_missed_in_another_pipeline(recwarn: pytest.WarningsRecorder) -> None:
     """Pipelines share a component that one sources from the other. Each biLM is checked, whoever ran before."""
     nlp = tuned("tagger")
@@ -509,6 +520,7 @@ def test_a_tuned_bilm_that_was_not_saved_is_missed_in_another_pipeline(recwarn: 
     assert not recwarn.list
 
 
+@pytest.mark.slow
 def test_a_warning_does_not_hide_the_wrong_bilm_from_who_loads_the_pipeline(tmp_path: Path) -> None:
     nlp = tuned("tagger")
     nlp.update(examples(nlp), sgd=Adam(0.01))
@@ -555,6 +567,7 @@ def test_a_doc_that_was_changed_before_the_component() -> None:
         tagger.begin_update([doc])
 
 
+@pytest.mark.slow
 def test_rehearsing() -> None:
     nlp = tuned("tagger")
     optimizer = nlp.resume_training()

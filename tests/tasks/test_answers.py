@@ -23,7 +23,7 @@ from spacy_elmo.tasks.answers import make_question, make_questions
 from spacy_elmo.tasks.answers.component import best_spans
 from spacy_elmo.tasks.answers.scorer import f1, normalise, score_answers
 
-NLP = spacy.blank("en")
+NLP = spacy.blank("xx")
 ASKED = [(question, CONTEXT) for question in QUESTIONS]
 RIGHT = list(QUESTIONS.values())
 
@@ -187,11 +187,8 @@ def test_what_an_earlier_version_saved() -> None:
     nlp.initialize(lambda: gold(nlp))
     nlp.get_pipe("answers").cfg = {"n_best": 2, "longest_answer": 3}
     other.from_bytes(nlp.to_bytes())
-    assert {**other.get_pipe("answers").cfg, "configured": None} == {
-        "n_best": 2,
-        "longest_answer": 3,
-        "configured": None,
-    }
+    cfg = other.get_pipe("answers").cfg
+    assert (cfg["n_best"], cfg["longest_answer"]) == (2, 3)
 
 
 KEYS = {"@span_getters": "spacy-elmo.span_groups.v1", "keys": ["question", "context"]}

@@ -88,7 +88,7 @@ def test_scores_of_pairs(network: CoreferenceNetwork) -> None:
 
 # parts of a doc, its spans, and which of them are kept
 
-VOCAB = spacy.blank("en").vocab
+VOCAB = spacy.blank("xx").vocab
 
 
 def doc_of(lengths: list[int]) -> Doc:

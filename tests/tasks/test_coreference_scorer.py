@@ -18,7 +18,7 @@ from spacy.training import Example
 from spacy_elmo.tasks.coreference import annotate
 from spacy_elmo.tasks.coreference.scorer import build_coreference_scorer
 
-VOCAB = spacy.blank("en").vocab
+VOCAB = spacy.blank("xx").vocab
 CASES = srsly.read_json(Path(__file__).parents[1] / "golden" / "coreference_scores.json")
 LETTERS = "123456789ABCabcdefghi"
 

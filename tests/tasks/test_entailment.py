@@ -25,7 +25,7 @@ GETTER = {"@span_getters": "spacy-elmo.span_groups.v1", "keys": list(KEYS)}
 
 
 def pipeline(tok2vec: dict[str, Any] | None = None) -> Language:
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     if tok2vec is None:
         nlp.add_pipe("entailment", config={"model": {"lstm_width": 8, "tok2vec": PLAIN}})
         return nlp
@@ -68,7 +68,7 @@ def test_it_learns(trained: Language) -> None:
 
 @pytest.mark.parametrize("classes", [2, 5])
 def test_another_number_of_classes_than_the_models(classes: int) -> None:
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("entailment", config={"model": {"lstm_width": 8, "tok2vec": PLAIN, "nO": classes}})
     expected = rf"of {classes} classes \(nO\), but it has 3: {', '.join(LABELS)}\. Set model\.nO to null, or to 3"
     with pytest.raises(SettingsError, match=expected):
@@ -76,7 +76,7 @@ def test_another_number_of_classes_than_the_models(classes: int) -> None:
 
 
 def test_the_models_number_of_classes(trained: Language) -> None:
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("entailment", config={"model": {"lstm_width": 8, "tok2vec": PLAIN, "nO": 3}})
     nlp.initialize(lambda: examples(nlp))
     assert nlp.get_pipe("entailment").labels == trained.get_pipe("entailment").labels  # type: ignore[attr-defined]
@@ -197,7 +197,7 @@ def test_it_listens_to_elmo(tmp_path: Path) -> None:
 @pytest.mark.parametrize("frozen", [True, False])
 def test_it_trains_what_it_listens_to(frozen: bool) -> None:
     """Every listener answers, also for docs that are no pair."""
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("elmo", config={"frozen": frozen} | files("random_a", get_spans=GETTER))
     nlp.add_pipe("entailment", config={"model": {"lstm_width": 4, "tok2vec": elmo_block()}})
     optimizer = nlp.initialize(lambda: examples(nlp))
@@ -213,7 +213,7 @@ def test_it_trains_what_it_listens_to(frozen: bool) -> None:
 # scores
 
 CLASSES = ("c", "e", "n")
-NLP = spacy.blank("en")
+NLP = spacy.blank("xx")
 
 
 def one_example(truth: str | None, answer: str | None) -> Example:

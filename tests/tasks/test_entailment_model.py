@@ -14,7 +14,7 @@ from spacy_elmo.tasks.entailment import make_pair
 from spacy_elmo.tasks.entailment import model as module
 from spacy_elmo.tasks.entailment.model import Esim, build_entailment
 
-NLP = spacy.blank("en")
+NLP = spacy.blank("xx")
 PAIRS = [("a b c d", "b"), ("a", "c d e"), ("", "a"), ("d d", "e f")]
 WIDTH, HIDDEN, LABELS = 5, 6, 3
 Array = np.ndarray

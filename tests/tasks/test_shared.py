@@ -29,7 +29,7 @@ from spacy_elmo.tasks.shared import (
     warn_of_unknown,
 )
 
-NLP = spacy.blank("en")
+NLP = spacy.blank("xx")
 KEYS = ("question", "context")
 
 
@@ -50,7 +50,7 @@ def test_what_is_no_size_is_refused(size: Any) -> None:
 )
 def test_defaults(factory: str, depth: int, settings: dict[str, Any]) -> None:
     """Pipelines that name only a factory, and the tables of docs/tasks.md, rely on them."""
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe(factory)
     config = nlp.get_pipe_config(factory)
     tok2vec = config["model"]["tok2vec"]
@@ -132,7 +132,7 @@ def without_extension(owner: type, name: str, monkeypatch: pytest.MonkeyPatch) -
 def test_two_prefixes_of_coreference_that_need_one_attribute(monkeypatch: pytest.MonkeyPatch) -> None:
     for owner in (Doc, Span):
         without_extension(owner, "coref_head", monkeypatch)
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     nlp.add_pipe("coreference")
     expected = (
         r"Span\._\.coref_head is already the attribute of a component .* made with prefix = 'coref_clusters'\. "
@@ -151,7 +151,7 @@ def test_components_do_not_show_what_another_package_wrote(
 ) -> None:
     without_extension(owner, name, monkeypatch)
     owner.set_extension(name, default=None)  # as other packages for coreference do
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     expected = rf"{owner.__name__}\._\.{name} was set by something else.*{owner.__name__}\.remove_extension\('{name}'\)"
     with pytest.raises(SettingsError, match=expected):
         nlp.add_pipe(factory)

@@ -18,11 +18,11 @@ TEXTS = "texts"  # attribute of the span group: the answers as they were given, 
 def make_question(nlp: Language, question: str, context: str, answers: Sequence[tuple[int, str]] | None = None) -> Doc:
     """Return a doc of a question and its paragraph, with `doc.spans["question"]` and `doc.spans["context"]`.
 
-    nlp: pipeline, whose tokenizer is used. Its components do not run: `nlp(make_question(nlp, ...))` does both.
-    question: the question. Its line breaks become blanks.
-    context: the paragraph in which the answer is looked for.
+    The components of nlp do not run: `nlp(make_question(nlp, ...))` does both. Line breaks of the question become
+    blanks.
+
     answers: right answers, for training and scoring: the index of the first character in `context`, and the text. They
-        go to `doc.spans["answer"]`, as spans of whole tokens. null: not known.
+        go to `doc.spans["answer"]`, as spans of whole tokens. None: not known.
 
     Raises AnnotationError if a text is no string, if the answers are no such pairs, or if the context does not have an
     answer at its index.
@@ -61,9 +61,5 @@ def _is_answer(value: object) -> bool:
 
 
 def make_questions(nlp: Language, pairs: Iterable[tuple[str, str]]) -> Iterator[Doc]:
-    """Return a doc for each pair of question and paragraph: for `nlp.pipe(make_questions(nlp, pairs))`.
-
-    Raises AnnotationError if one of them is no string.
-    """
-    for question, context in pairs:
-        yield make_question(nlp, question, context)
+    """Return a doc for each pair of question and paragraph: for `nlp.pipe(make_questions(nlp, pairs))`."""
+    return (make_question(nlp, question, context) for question, context in pairs)

@@ -68,10 +68,8 @@ class Answers(ConfiguredPipe):
     first, with their probabilities in `doc.spans["answer"].attrs["scores"]` and in `span._.answer_score`. There is
     always an answer, also if the paragraph has none, but for a doc without a question or a paragraph.
 
-    model: spacy-elmo.Answers.v1, or another model of the same type.
     n_best: number of answers for each doc, at most.
     longest_answer: number of tokens in an answer, at most.
-    scorer: the scorer; null: none.
 
     Raises SettingsError if n_best or longest_answer is below 1, or if something else has set `span._.answer_score`.
     """
@@ -91,13 +89,7 @@ class Answers(ConfiguredPipe):
         set_getter(Span, "answer_score", answer_score)
 
     def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
-        """Initialise the model.
-
-        get_examples: returns examples, of which some have right answers.
-        nlp: ignored.
-
-        Raises AnnotationError if no example has right answers, or their annotations are wrong.
-        """
+        """Initialise the model, with examples some of which have right answers; else AnnotationError is raised."""
         validate_get_examples(get_examples, "Answers.initialize")
         examples = list(get_examples())
         sample = [example.reference for example in examples if has_answers(example.reference)][:_SAMPLE]
@@ -123,10 +115,7 @@ class Answers(ConfiguredPipe):
         return answers
 
     def set_annotations(self, docs: Iterable[Doc], answers: Sequence[Sequence[Best]]) -> None:
-        """Write the answers to the docs, and question and context if they are only lines so far.
-
-        answers: what `predict` returned for the docs.
-        """
+        """Write what `predict` returned to the docs, and question and context if they are only lines so far."""
         for doc, found in zip(docs, answers):
             parts = parts_of(doc, (QUESTION, CONTEXT))
             spans = [] if parts is None else [parts[1][start:end] for start, end, _ in found]
@@ -137,17 +126,13 @@ class Answers(ConfiguredPipe):
     def get_loss(self, examples: Iterable[Example], scores: Sequence[Floats2d]) -> tuple[float, list[Floats2d]]:
         """Return the mean over the examples of -log p(start) - log p(end), and its gradient.
 
-        examples: the examples. If one has several right answers, the probabilities of their starts are added, and
-            those of their ends.
-        scores: what the model returned for their predicted docs, *Shape:* (context tokens, 2) each.
-
-        Raises AnnotationError if the annotations of an example are wrong.
+        If an example has several right answers, the probabilities of their starts are added, and those of their ends.
         """
         return pointer_loss(self.model.ops, scores, [targets_of(example) for example in examples])
 
 
 def answer_score(span: Span) -> float | None:
-    """Return the probability of an answer, *0 to 1*; None if the span is none of its doc's answers."""
+    """Return the probability of an answer; None if the span is none of its doc's answers."""
     group = span.doc.spans.get(ANSWER)
     if group is not None:
         for answer, score in zip(group, group.attrs.get(SCORES, ())):
@@ -161,9 +146,7 @@ def best_spans(scores: Floats, allowed: NDArray[np.bool_], longest: int, count: 
 
     A span's probability is that of its start times that of its end, each normalised over the context.
 
-    scores: *Shape:* (tokens, 2), of each token as start and end.
-    allowed: *Shape:* (tokens,), where an answer may start or end.
-    longest: number of tokens in a span, at most. count: number of spans, at most.
+    scores: *Shape:* (tokens, 2), of each token as start and end. allowed: where an answer may start or end.
     """
     if not allowed.any():
         return []
@@ -182,10 +165,7 @@ def best_spans(scores: Floats, allowed: NDArray[np.bool_], longest: int, count: 
 
 
 def has_answers(doc: Doc) -> bool:
-    """Return whether a doc has right answers to learn from.
-
-    Raises AnnotationError if it has the span group without spans, or an answer that is not in the context.
-    """
+    """Whether a doc has right answers to learn from. Empty ones, or some outside the context, are an error."""
     if ANSWER not in doc.spans:
         return False
     parts = parts_of(doc, (QUESTION, CONTEXT))
@@ -208,8 +188,6 @@ def targets_of(example: Example) -> Floats | None:
     """Return 1.0 where right answers start and end in the predicted doc's context, *Shape:* (context tokens, 2).
 
     None: the reference has no answers, or none that begins and ends where tokens of the predicted doc do.
-
-    Raises AnnotationError if the answers are wrong (see `has_answers`), or the predicted doc has no context.
     """
     if not has_answers(example.reference):
         return None
@@ -232,11 +210,9 @@ def targets_of(example: Example) -> Floats | None:
 def pointer_loss(
     ops: Ops, scores: Sequence[Floats2d], targets: Sequence[Floats | None]
 ) -> tuple[float, list[Floats2d]]:
-    """Return the mean over the docs of -log p(start) - log p(end), and its gradient.
+    """Return the loss of `Answers.get_loss` and its gradient, *Shape:* (tokens, 2) for each doc, as the scores.
 
-    scores: *Shape:* (tokens, 2) for each doc.
-    targets: *Shape:* (tokens, 2) for each doc, 1.0 at each right start and end, whose probabilities are added; None:
-        the doc does not count.
+    targets: 1.0 at each right start and end; None: the doc does not count.
     """
     xp = ops.xp
     gradients = [ops.alloc2f(*values.shape) for values in scores]

@@ -36,14 +36,10 @@ def build_answers(
     Output: for each doc an array of *Shape:* (context tokens, 2), the scores of each token as the first and as the last
     token of the answer; (0, 2) for a doc without a question or a context.
 
-    tok2vec: vectors of the tokens: x, or [x; ELMo].
     lstm_width: width of each direction of the three BiLSTM layers.
     self_attention: whether the tokens of a context also attend to one another.
     longest_window: number of tokens up to which a context is read at once. A longer one is read in windows.
-    window_overlap: number of tokens that neighbouring windows share.
-
-    Raises SettingsError if lstm_width or longest_window is no whole number of 1 or more, or window_overlap is not
-    between 0 and longest_window - 1.
+    window_overlap: number of tokens that neighbouring windows share, from 0 to longest_window - 1.
     """
     check_sizes(lstm_width=lstm_width, longest_window=longest_window)
     if not (is_whole(window_overlap) and 0 <= window_overlap < longest_window):
@@ -115,11 +111,9 @@ class Row(NamedTuple):
 
 
 def rows_of(parts: Iterable[Sequence[Span] | None], longest: int, overlap: int) -> list[Row]:
-    """Return the rows of docs, in the order of the docs and of their windows. Each token of a context is used once.
+    """Return the rows of docs, None of which have no parts, in the order of the docs and of their windows.
 
-    Of the tokens that neighbouring windows share, each window uses the half that is nearer to it.
-
-    parts: question and context of each doc; None: the doc has no rows.
+    Each token of a context is used once: of those that neighbouring windows share, each uses the half nearer to it.
     """
     rows = []
     for doc, found in enumerate(parts):
@@ -141,7 +135,7 @@ def rows_of(parts: Iterable[Sequence[Span] | None], longest: int, overlap: int) 
 def shared_words(doc: Doc, row: Row) -> Any:
     """Return for each token of a row, first the question's, 1 if the other part has its word, in lower case.
 
-    Punctuation and whitespace never count. *Shape:* (question tokens + window tokens,)
+    Punctuation and whitespace never count.
     """
     attributes = doc.to_array([LOWER, IS_PUNCT, IS_SPACE])
     words = np.where(attributes[:, 1:].any(axis=1), 0, attributes[:, 0])
@@ -177,7 +171,6 @@ class AnswersNetwork(nn.Module):
         vectors: *Shape:* (tokens, width), of each row's question, its window, the next row's question and so on.
         shared: *Shape:* (tokens,), 1.0 if the other part of the row has this word.
         sizes: number of tokens of each row's window, and of its question.
-        dropout: rate of dropout; 0.0 for predictions.
         """
         x = torch.cat([self.project(F.dropout(vectors, dropout)), shared.to(vectors.device)[:, None]], dim=-1)
         windows, questions = torch.tensor(sizes, device=x.device).T

@@ -20,11 +20,9 @@ def build_answers_scorer() -> Scorer:
 def score_answers(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     """Score the best answer of each doc against the right answers of its reference, as SQuAD 1.1's script does.
 
-    Each doc counts with the right answer that gives it the best score. Docs whose reference has no right answers do not
-    count.
+    Each doc counts with the right answer that gives it the best score; docs whose reference has none do not count.
 
-    Returns `answers_em`, the share of exact matches, and `answers_f1`, the mean F1 of words; both from 0 to 1, and None
-    if no doc counts.
+    Returns `answers_em`, the share of exact matches, and `answers_f1`, the mean F1 of words; None if no doc counts.
     """
     matches, overlaps = [], []
     for example in examples:

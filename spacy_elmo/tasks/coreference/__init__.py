@@ -19,9 +19,7 @@ PREFIX = "coref_clusters"
 
 
 def clusters_of(doc: Doc, prefix: str = PREFIX) -> list[list[Span]]:
-    """Return the clusters of a doc in the order of their numbers; the mentions of each in the order of the text.
-
-    prefix: the groups are named prefix_1, prefix_2 ...
+    """Return the clusters of a doc, its span groups prefix_1, prefix_2 ...; mentions are in the order of the text.
 
     Raises AnnotationError if a group's name has no number, or if a span is in two clusters.
     """
@@ -51,7 +49,6 @@ def annotate(doc: Doc, clusters: Iterable[Iterable[Span | tuple[int, int]]], pre
     """Write clusters to a doc, in the place of those that it has.
 
     clusters: the mentions of each: spans of the doc, or pairs of the first token and the token after the last one.
-    prefix: as for `clusters_of`.
 
     Raises AnnotationError if a mention is no such span or pair, or is in two clusters. Then the doc stays as it was.
     """
@@ -74,7 +71,6 @@ def annotate(doc: Doc, clusters: Iterable[Iterable[Span | tuple[int, int]]], pre
 
 
 def _span(doc: Doc, mention: object, number: int) -> Span:
-    """Return a mention as a span of a doc. number: of its cluster, for messages."""
     if isinstance(mention, Span):
         if mention.doc is not doc:
             raise AnnotationError(
@@ -101,7 +97,6 @@ def _span(doc: Doc, mention: object, number: int) -> Span:
 
 
 def _check_apart(groups: dict[str, list[Span]]) -> None:
-    """Raise AnnotationError if a span is in two clusters."""
     owner: dict[tuple[int, int], str] = {}
     for key, spans in groups.items():
         for span in spans:
@@ -118,10 +113,8 @@ def _keys(doc: Doc, prefix: str) -> list[str]:
 
 
 def places_of(doc: Doc) -> NDArray[Any]:
-    """Return how many characters that are no whitespace come before each character of a doc's text.
+    """Return how many characters that are no whitespace come before each character of a doc's text, and in all of it.
 
     So spans of docs with other tokens or blanks can be compared.
-
-    *Shape:* (characters + 1,); the last number is that of all of them.
     """
     return np.cumsum([0, *(not character.isspace() for character in doc.text)])

@@ -83,13 +83,7 @@ class Coreference(ConfiguredPipe):
         set_getter(Span, HEAD if prefix == PREFIX else f"{prefix}_head", head_of, prefix=prefix)
 
     def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
-        """Build the model.
-
-        get_examples: function that returns examples, one or more of them with clusters.
-        nlp: the pipeline.
-
-        Raises AnnotationError if no example has clusters, or if one has wrong ones.
-        """
+        """Build the model, from examples one or more of which have clusters; else AnnotationError is raised."""
         validate_get_examples(get_examples, "Coreference.initialize")
         examples = list(get_examples())
         if not sum(len(clusters_of(example.reference, self.cfg["prefix"])) for example in examples):
@@ -111,10 +105,7 @@ class Coreference(ConfiguredPipe):
             annotate(doc, clusters, self.cfg["prefix"])
 
     def get_loss(self, examples: Iterable[Example], scores: list[Scores]) -> tuple[float, list[Scores]]:
-        """Return the loss and the gradient of the scores. scores: of the model in training.
-
-        Raises AnnotationError if a reference has wrong clusters.
-        """
+        """Return the loss and the gradient of the scores, which the model gave in training."""
         losses, gradients = 0.0, []
         for example, one in zip(examples, scores):
             loss, gradient = loss_of(one, *targets_of(one, gold_mentions(example, self.cfg["prefix"])))
@@ -124,11 +115,9 @@ class Coreference(ConfiguredPipe):
 
 
 def clusters_from(scores: Scores, *, singletons: bool) -> Clusters:
-    """Return the clusters: each mention joins the one of its best antecedent if that has a score above 0.
+    """Return the clusters in the order of the text. A mention joins its best antecedent's if that scores above 0.
 
     singletons: whether a mention with which no other one corefers is a cluster.
-
-    Returns for each cluster the bounds of its mentions; clusters and mentions are in the order of the text.
     """
     clusters: Clusters = []
     owners: Clusters = []  # of each mention
@@ -147,8 +136,7 @@ def clusters_from(scores: Scores, *, singletons: bool) -> Clusters:
 def gold_mentions(example: Example, prefix: str) -> dict[tuple[int, int], int]:
     """Return the mentions of a reference as spans of the predicted doc, with the numbers of their clusters.
 
-    A mention that does not begin and end where tokens of the predicted doc do is left out. The texts may differ in
-    whitespace.
+    Left out are those that do not begin and end where tokens of it do. The texts may differ in whitespace.
     """
     clusters = clusters_of(example.reference, prefix)
     if not clusters:
@@ -167,12 +155,9 @@ def gold_mentions(example: Example, prefix: str) -> dict[tuple[int, int], int]:
 
 
 def targets_of(scores: Scores, gold: dict[tuple[int, int], int]) -> tuple[Array, Array]:
-    """Return what the scores of a doc should say.
+    """Return what the scores of a doc should say, for the mentions that `gold_mentions` returned.
 
-    gold: bounds of the mentions, with the numbers of their clusters.
-
-    Returns *Shape:* (spans,), 1 for spans that are mentions, and *Shape:* (kept, k), 1 for antecedents of the same
-    cluster.
+    *Shape:* (spans,), 1 for spans that are mentions, and (kept, k), 1 for antecedents of the same cluster.
     """
     clusters: Array = np.array([gold.get((start, end), -1) for start, end in scores.spans.tolist()], dtype=np.int64)
     kept = clusters[scores.kept]
@@ -182,13 +167,11 @@ def targets_of(scores: Scores, gold: dict[tuple[int, int], int]) -> tuple[Array,
 
 
 def loss_of(scores: Scores, is_mention: Array, corefer: Array) -> tuple[float, Scores]:
-    """Return the loss of a doc's scores and its gradient.
+    """Return the loss of a doc's scores and its gradient, for what `targets_of` returned.
 
     It is the negative marginal log-likelihood of the right antecedents of each kept span, the dummy antecedent of
     score 0 if there is none (Lee et al. 2017, section 2), and the cross-entropy of the mention scores. Both are sums
     over the spans, divided by the number of kept spans.
-
-    is_mention, corefer: see `targets_of`.
     """
     count = max(1, len(scores.kept))
     mentions = scores.mention_scores.astype(np.float64)

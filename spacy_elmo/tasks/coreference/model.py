@@ -29,20 +29,14 @@ DISTANCES = 10  # buckets of the distance of two mentions
 class Scores(NamedTuple):
     """The scores of a doc, or of a part of it.
 
-    spans: first token of each span, and the token after its last one. *Shape:* (spans, 2)
-    mention_scores: above 0: the span is a mention. *Shape:* (spans,)
-    kept: which spans may have antecedents and be antecedents, in the order of the text. *Shape:* (kept,)
-    antecedents: for each of them, the places in `kept` of those before it; -1: none. *Shape:* (kept, k)
-    pair_scores: above 0: the two corefer, rather than not. -inf if there is none. *Shape:* (kept, k)
-
     In training `spans` has all spans of a part. In prediction it has the mentions alone, and k is 1: the best one.
     """
 
-    spans: Array
-    mention_scores: Array
-    kept: Array
-    antecedents: Array
-    pair_scores: Array
+    spans: Array  # first token of each, and the token after its last one. *Shape:* (spans, 2)
+    mention_scores: Array  # above 0: the span is a mention. *Shape:* (spans,)
+    kept: Array  # which spans may have antecedents and be antecedents, in the order of the text. *Shape:* (kept,)
+    antecedents: Array  # for each of them, the places in `kept` of those before it; -1: none. *Shape:* (kept, k)
+    pair_scores: Array  # above 0: the two corefer, rather than not. -inf if there is none. *Shape:* (kept, k)
 
     @classmethod
     def empty(cls) -> Scores:
@@ -68,7 +62,6 @@ def build_coreference(
 
     It is the network of Lee et al. 2017, made small.
 
-    tok2vec: what the BiLSTM reads, for example spacy.Tok2Vec.v2 or spacy-elmo.ElmoTok2Vec.v1.
     lstm_width: of each direction of the BiLSTM.
     hidden_width: of a span's vector, and of the hidden layers.
     max_width: number of tokens of a mention, at most.
@@ -78,8 +71,6 @@ def build_coreference(
     part_tokens: number of tokens that are processed at once in prediction, at most, but at least one sentence. Memory
         grows with it, and not with the doc.
     train_tokens: the same in training. Of a longer doc, a step reads a part that is drawn at random.
-
-    Raises SettingsError if a setting can't be used.
     """
     check_sizes(lstm_width=lstm_width, hidden_width=hidden_width, max_width=max_width, antecedents=antecedents)
     check_sizes(part_tokens=part_tokens, train_tokens=train_tokens)
@@ -129,10 +120,7 @@ def _forward(
 
 
 def train(model: CoreferenceModel, part: Part, vectors: Any) -> tuple[Scores, Callable[[Scores, Any], None]]:
-    """Return the scores of all spans of a part, and a function that writes the gradient of the doc's vectors.
-
-    vectors: of the whole doc's tokens. *Shape:* (tokens, width)
-    """
+    """Return the scores of all spans of a part, and a function that writes the gradient of the doc's vectors."""
     inputs = _tensor(vectors[part.start : part.end]).requires_grad_()
     words, spans, scores = _score_spans(model, part, inputs)
     kept = best_spans(spans, _array(scores), _most(model, part))
@@ -154,8 +142,6 @@ def predict(model: CoreferenceModel, doc: Doc, vectors: Any) -> Scores:
 
     The last mentions, as many as a mention is compared with, are carried from part to part, so a mention has the same
     antecedents as in one piece.
-
-    vectors: of the doc's tokens. *Shape:* (tokens, width)
     """
     found = [Scores.empty()]
     texts: dict[tuple[int, ...], int] = {}
@@ -185,7 +171,6 @@ def predict(model: CoreferenceModel, doc: Doc, vectors: Any) -> Scores:
 
 
 def _most(model: CoreferenceModel, part: Part) -> int:
-    """Return the number of spans of a part that are kept, at most."""
     share: float = model.attrs["mentions_per_token"]
     return max(FEWEST_MENTIONS, round(share * (part.end - part.start)))
 
@@ -220,11 +205,10 @@ def _score_pairs(
     earlier: Mentions,
     texts: dict[tuple[int, ...], int],
 ) -> tuple[Mentions, Array, Tensor]:
-    """Compare spans with those before each, mentions of earlier parts among them.
-
-    spans: bounds in the part. texts: numbers of the texts that have one; new ones are added.
+    """Compare spans of a part with those before each, mentions of earlier parts among them.
 
     Returns all mentions, the earlier ones first, the places of the antecedents among them (-1: none), and the scores.
+    `texts` numbers the texts; new ones are added.
     """
     network = shim_of(model).network
     device = words.states.device
@@ -265,10 +249,7 @@ class Part(NamedTuple):
 
 
 def split_into_parts(doc: Doc, most: int) -> Iterator[Part]:
-    """Return the parts of a doc, in order. Sentences of more than LONGEST_SENTENCE tokens are cut.
-
-    most: number of tokens of a part, at most, but at least one sentence.
-    """
+    """Return the parts of a doc, of `most` tokens at most, but at least one sentence; LONGEST_SENTENCE cuts these."""
     words = doc.to_array([LOWER, IS_SPACE])
     whole = [len(sent) for sent in doc.sents] if doc.has_annotation("SENT_START") else [len(doc)]
     lengths: list[int] = []
@@ -286,11 +267,9 @@ def split_into_parts(doc: Doc, most: int) -> Iterator[Part]:
 
 
 def spans_of(part: Part, max_width: int) -> Array:
-    """Return the widths and starts of all spans that may be mentions, in the order of `score_spans`.
+    """Return the width less 1, and the start, of all spans that may be mentions, in the order of `score_spans`.
 
-    A span stands in one sentence, and neither begins nor ends with whitespace.
-
-    *Shape:* (spans, 2): the width less 1, and the first token in the part.
+    A span stands in one sentence, and neither begins nor ends with whitespace. *Shape:* (spans, 2).
     """
     sentence = np.repeat(np.arange(len(part.lengths)), part.lengths)
     tokens = len(sentence)
@@ -303,10 +282,7 @@ def spans_of(part: Part, max_width: int) -> Array:
 
 
 def best_spans(spans: Array, scores: Array, most: int) -> Array:
-    """Return which spans have the highest scores, `most` or fewer, no two of which cross, in the order of the text.
-
-    spans: the first token of each, and the token after its last one. *Shape:* (spans, 2)
-    """
+    """Return which spans have the highest scores, `most` or fewer, no two of which cross, in the order of the text."""
     kept: list[int] = []
     starts, ends = np.zeros(most, dtype=np.int64), np.zeros(most, dtype=np.int64)
     for number in np.argsort(-scores, kind="stable"):
@@ -363,7 +339,6 @@ class CoreferenceNetwork(nn.Module):
         return nn.functional.dropout(values, self.dropout, self.training)
 
     def read(self, vectors: Tensor, lengths: list[int]) -> Words:
-        """Read the sentences of a part. vectors: of its tokens. *Shape:* (tokens, width)"""
         inputs = self.drop(vectors)
         rows = self.lstm(pad_sequence(list(inputs.split(lengths)), batch_first=True), torch.tensor(lengths))
         states = self.drop(torch.cat([row[:length] for row, length in zip(rows, lengths)]))
@@ -391,10 +366,7 @@ class CoreferenceNetwork(nn.Module):
         return torch.cat([torch.stack(rows), missing])
 
     def span_vectors(self, words: Words, starts: Tensor, ends: Tensor) -> Tensor:
-        """Return the vectors of spans. *Shape:* (spans, hidden_width)
-
-        starts, ends: the first token of each, and the token after its last one. *Shape:* (spans,)
-        """
+        """Return the vectors of spans, from first tokens and those after the last ones: (spans, hidden_width)."""
         places = starts[:, None] + torch.arange(self.max_width, device=starts.device)
         inside = places < ends[:, None]
         places = places.clamp(max=len(words.states) - 1)
@@ -409,8 +381,8 @@ class CoreferenceNetwork(nn.Module):
         """Return the score of each pair; above 0: they are more likely to corefer than not to. *Shape:* (mentions, k)
 
         mentions, antecedents: vectors of the mentions, and of all spans that may be antecedents.
-        index: for each mention the antecedents that it is compared with. *Shape:* (mentions, k)
-        distance: number of tokens between the two. same: 1 if both have the same words, else 0. *Shape:* (mentions, k)
+        index: for each mention the antecedents that it is compared with. *Shape:* (mentions, k), as the others:
+        distance: number of tokens between the two. same: 1 if both have the same words, else 0.
         """
         hidden = self.pair_mention(mentions)[:, None] + self.pair_antecedent(antecedents)[index]
         hidden = hidden + self.pair_product(mentions[:, None] * antecedents[index])

@@ -30,7 +30,8 @@ def build_coreference_scorer(prefix: str = PREFIX, singletons: bool = True) -> S
         as in OntoNotes, which has none. Scores with and without them can't be compared.
 
     The scores: coref_f, the mean F1 of MUC, B-cubed and CEAF-phi4 (the score of CoNLL-2012); and for each of muc, b3,
-    ceaf, lea and mentions coref_muc_p, coref_muc_r and coref_muc_f, and so on.
+    ceaf, lea and mentions coref_muc_p, coref_muc_r and coref_muc_f, and so on. All are None if no reference has
+    clusters.
     """
     return partial(_score, prefix, singletons)
 
@@ -38,19 +39,14 @@ def build_coreference_scorer(prefix: str = PREFIX, singletons: bool = True) -> S
 def _score(
     own_prefix: str, singletons: bool, examples: Iterable[Example], /, *, prefix: str | None = None, **_: Any
 ) -> dict[str, float | None]:
-    """Score examples. spaCy adds all settings of the component: of these only its prefix counts."""
+    # spaCy adds all settings of the component: of these only its prefix counts
     return score_coreference(examples, prefix=own_prefix if prefix is None else prefix, singletons=singletons)
 
 
 def score_coreference(
     examples: Iterable[Example], *, prefix: str = PREFIX, singletons: bool = True, **_: Any
 ) -> dict[str, float | None]:
-    """Score the clusters of docs; None for all scores if no reference has any.
-
-    The settings are those of `build_coreference_scorer`.
-
-    Raises AnnotationError if a doc has wrong clusters.
-    """
+    """Return the scores of examples. The settings are those of `build_coreference_scorer`."""
     totals: dict[str, Counts] = dict.fromkeys(METRICS, (0.0, 0.0, 0.0, 0.0))
     for example in examples:
         key, response = (_clusters(doc, prefix, singletons) for doc in (example.reference, example.predicted))
@@ -70,7 +66,7 @@ def score_coreference(
 
 
 def _clusters(doc: Doc, prefix: str, singletons: bool) -> Clusters:
-    """The clusters as sets of places in the text, so that docs with other tokens or blanks can be compared."""
+    """Return clusters as sets of places in the text, so that docs with other tokens or blanks can be compared."""
     found = [cluster for cluster in clusters_of(doc, prefix) if singletons or len(cluster) > 1]
     if not found:
         return []
@@ -79,7 +75,6 @@ def _clusters(doc: Doc, prefix: str, singletons: bool) -> Clusters:
 
 
 def _mentions(key: Clusters, response: Clusters) -> Counts:
-    """Count the mentions that both have."""
     wanted, got = frozenset().union(*key), frozenset().union(*response)
     both = len(wanted & got)
     return both, len(wanted), both, len(got)
@@ -97,7 +92,7 @@ def _both_ways(
 
 
 def _overlaps(clusters: Clusters, others: Clusters) -> Iterable[Counter[int]]:
-    """For each cluster, the number of mentions in common with each other cluster that has any."""
+    """Return for each cluster the number of mentions in common with each other cluster that has any."""
     owner = {mention: number for number, other in enumerate(others) for mention in other}
     return (Counter(owner[mention] for mention in cluster if mention in owner) for cluster in clusters)
 
@@ -114,10 +109,7 @@ def _b_cubed(cluster: Cluster, overlaps: Counter[int], others: Clusters) -> tupl
 
 
 def _lea(cluster: Cluster, overlaps: Counter[int], others: Clusters) -> tuple[float, float]:
-    """Count the share of a cluster's links, weighted by its size; a single mention has a link to itself.
-
-    Moosavi and Strube 2016.
-    """
+    """Count the share of links, weighted by size; a single mention has one to itself (Moosavi and Strube 2016)."""
     size = len(cluster)
     if size == 1:
         return float(any(len(others[other]) == 1 for other in overlaps)), 1
@@ -137,10 +129,7 @@ def _ceaf(key: Clusters, response: Clusters) -> Counts:
 
 
 def _blocks(pairs: Sequence[tuple[int, int, float]]) -> Iterable[NDArray[np.float64]]:
-    """Divide a sparse matrix into blocks without common rows or columns: most clusters overlap with few others.
-
-    pairs: row, column and value of each entry that is not 0.
-    """
+    """Divide a sparse matrix, given as (row, column, value), into blocks without common rows or columns."""
     if not pairs:
         return
     rows, columns = np.array([pair[:2] for pair in pairs]).T
@@ -162,11 +151,9 @@ def _blocks(pairs: Sequence[tuple[int, int, float]]) -> Iterable[NDArray[np.floa
 
 
 def _best_total(similarity: NDArray[np.float64]) -> float:
-    """Return the highest sum if each row and each column is used once: shortest augmenting paths (Kuhn 1955).
+    """Return the highest sum if each row, of which there are no more than columns, and each column is used once.
 
-    Row and column 0 of the arrays are a dummy, from which each path begins.
-
-    similarity: no more rows than columns.
+    It is found by shortest augmenting paths (Kuhn 1955). Row and column 0 are a dummy, from which each path begins.
     """
     rows, columns = similarity.shape
     row_price, column_price = np.zeros(rows + 1), np.zeros(columns + 1)

@@ -53,10 +53,7 @@ class Entailment(TextCategorizer):
         self._unknown: set[str] = set()
 
     def set_annotations(self, docs: Iterable[Doc], scores: Floats2d) -> None:
-        """Write the probabilities to `doc.cats`, and premise and hypothesis to `doc.spans` unless they are there.
-
-        scores: what `predict` returned for the docs, *Shape:* (docs, classes).
-        """
+        """Write the probabilities to `doc.cats`, and premise and hypothesis to `doc.spans` unless they are there."""
         for doc, row in zip(docs, scores):
             if (pair := parts_of(doc, KEYS)) is not None:
                 keep_parts(doc, KEYS, pair)
@@ -72,14 +69,12 @@ class Entailment(TextCategorizer):
     ) -> None:
         """Find the classes, and initialise the model.
 
-        get_examples: function that returns examples.
-        nlp: the pipeline.
         labels: the classes, as `spacy init labels` writes them; None: those in the examples' `cats`. Labels that
             were added before stay.
         positive_label: not used; spaCy's text categorizer has it.
 
-        Raises AnnotationError if there are fewer than two classes, or if the cats of an example are wrong.
-        Raises SettingsError if the model is of another number of classes.
+        Raises AnnotationError if there are fewer than two classes, or if the cats of an example are wrong, and
+        SettingsError if the model is of another number of classes.
         """
         validate_get_examples(get_examples, "Entailment.initialize")
         examples = list(get_examples())
@@ -89,8 +84,7 @@ class Entailment(TextCategorizer):
             classes.update(*(example.reference.cats for example in examples))
         number, names = len(classes), ", ".join(sorted(classes))
         if not classes:
-            expected = "cats, with 1.0 for its class"
-            raise no_examples_error(self.name, len(examples), expected)
+            raise no_examples_error(self.name, len(examples), "cats, with 1.0 for its class")
         if number < 2:
             raise AnnotationError(
                 f"the component {self.name!r} can't be initialised: there is only one class, {names}. "
@@ -107,10 +101,8 @@ class Entailment(TextCategorizer):
     def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, Any]:  # spaCy's says float
         """Return the mean squared difference from the truth, as spaCy's text categorizer does, and the gradient.
 
-        The gradient is that of the mean cross-entropy. Examples without a class, those of a class that the component
-        does not have, and those without words in premise or hypothesis do not count.
-
-        scores: probabilities, *Shape:* (examples, classes).
+        The gradient is that of the mean cross-entropy by the probabilities. Examples without a class that the component
+        has, and those without words in premise or hypothesis, do not count.
         """
         examples = list(examples)
         truths = [{label for label, value in eg.reference.cats.items() if value == 1.0} for eg in examples]

@@ -35,12 +35,9 @@ def build_entailment(
 
     Output: *Shape:* (docs, classes). The row of a doc without words in its premise or hypothesis has zeros.
 
-    tok2vec: docs -> word vectors, *Shape:* (tokens, width) for each doc.
     lstm_width: of each direction of the BiLSTMs. The other layers are twice as wide.
     longest: number of tokens that a premise or hypothesis may have. Memory grows with the product of both.
     nO: number of classes; null: found at initialisation.
-
-    Raises SettingsError if a size is out of its range.
     """
     check_sizes(lstm_width=lstm_width, longest=longest, **({} if nO is None else {"nO": nO}))
     return Model(
@@ -85,7 +82,7 @@ def _forward(
 
 
 def _pair(doc: Doc, longest: int) -> list[Span] | None:
-    """Return premise and hypothesis; None if one of them has no words. Raises AnnotationError if one is too long."""
+    """Return premise and hypothesis; None if one of them has no words. One that is too long is an error."""
     pair = parts_of(doc, KEYS)
     if pair is not None and (length := max(map(len, pair))) > longest:
         raise AnnotationError(
@@ -111,8 +108,7 @@ class Esim(nn.Module):
         """Return a score for each class, before the softmax. *Shape:* (N, labels).
 
         words: vectors of all words, those of the N premises before those of the N hypotheses. *Shape:* (words, width).
-        lengths: number of words of each sentence, in the same order, 2 N numbers, none of them 0.
-        drop: dropout rate; only used in training.
+        lengths: number of words of each of these, none of them 0.
         """
         number = len(lengths) // 2
         longest = max(lengths[:number]), max(lengths[number:])

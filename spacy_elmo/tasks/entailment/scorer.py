@@ -17,11 +17,8 @@ def build_entailment_scorer() -> Scorer:
 def score_entailment(examples: Iterable[Example], *, labels: Iterable[str], **_: Any) -> dict[str, Any]:
     """Return accuracy (cats_acc), mean F1 of the classes (cats_macro_f) and the scores of each (cats_f_per_type).
 
-    A doc without an answer counts as wrong, and an example without a class does not count. If no example counts, the
-    scores are None. In contrast to spaCy's `Scorer.score_cats`, which can't score docs without an answer.
-
-    examples: examples, whose predicted docs the component has processed.
-    labels: the classes.
+    A doc without an answer, which spaCy's `Scorer.score_cats` can't score, counts as wrong. An example without a class
+    does not count. If no example counts, the scores are None.
     """
     classes = {label: PRFScore() for label in labels}
     number = right = 0

@@ -15,14 +15,7 @@ _FOUND = "found"  # an attribute of the span group
 
 
 class Role(NamedTuple):
-    """A role of a predicate.
-
-    predicate: index of the predicate's token.
-    word: the predicate.
-    label: V, ARG0, ARGM-TMP ...
-    start, end: the role is doc[start:end].
-    text: of the role.
-    """
+    """A role of a predicate: doc[start:end], such as ARG0 of the predicate `word`, which is at token `predicate`."""
 
     predicate: int
     word: str
@@ -33,12 +26,7 @@ class Role(NamedTuple):
 
 
 def roles_table(doc: Doc) -> list[Role]:
-    """Return all roles in a doc, predicate by predicate, in the order of the text.
-
-    doc: that the component has processed, or that has such annotations from elsewhere.
-
-    Raises AnnotationError if the annotations are wrong.
-    """
+    """Return all roles in a doc, predicate by predicate, in the order of the text. Wrong ones raise AnnotationError."""
     return [
         Role(predicate, doc[predicate].text, span.label_, span.start, span.end, span.text)
         for predicate in predicates_of(doc) or ()
@@ -47,13 +35,9 @@ def roles_table(doc: Doc) -> list[Role]:
 
 
 def roles_displacy(doc: Doc) -> list[dict[str, Any]]:
-    """Return what displaCy draws, a picture for each predicate.
+    """Return what displaCy draws, a picture for each predicate. Wrong annotations raise AnnotationError.
 
     `displacy.render(roles_displacy(doc), style="span", manual=True)` gives HTML.
-
-    doc: that the component has processed, or that has such annotations from elsewhere.
-
-    Raises AnnotationError if the annotations are wrong.
     """
     pictures = []
     for predicate in predicates_of(doc) or ():
@@ -66,7 +50,7 @@ def roles_displacy(doc: Doc) -> list[dict[str, Any]]:
 
 
 def roles_key(predicate: int) -> str:
-    """Return the name of the span group with the roles of a predicate. predicate: index of its token."""
+    """Return the name of the span group with the roles of the predicate at a token."""
     return f"{_ROLES}{predicate}"
 
 
@@ -88,14 +72,13 @@ def predicates_of(doc: Doc) -> list[int] | None:
 def given_predicates(doc: Doc) -> list[int] | None:
     """Return the tokens of the predicates that somebody gave; None if there are none, or the component found them.
 
-    Raises AnnotationError if a predicate is not one token. Roles of other tokens are no error: they may be left from
-    an earlier run.
+    Roles of other tokens are no error here: they may be left from an earlier run.
     """
     return None if PREDICATES not in doc.spans or was_found(doc) else _tokens(doc)
 
 
 def was_found(doc: Doc) -> bool:
-    """Return whether the component found the predicates of this doc itself."""
+    """Whether the component found the predicates of this doc itself."""
     return PREDICATES in doc.spans and bool(doc.spans[PREDICATES].attrs.get(_FOUND, False))
 
 
@@ -113,7 +96,7 @@ def _tokens(doc: Doc) -> list[int]:
 def roles_of(doc: Doc, predicate: int) -> list[Span] | None:
     """Return the roles of the predicate at a token, in the order of the text; None if the doc has none for it.
 
-    Raises AnnotationError if a role has no label, or if two of one predicate overlap.
+    Raises AnnotationError if a role has no label, or if two overlap.
     """
     key = roles_key(predicate)
     if key not in doc.spans:
@@ -135,11 +118,7 @@ def roles_of(doc: Doc, predicate: int) -> list[Span] | None:
 
 
 def annotate(doc: Doc, roles: dict[int, list[tuple[int, int, str]]], found: bool) -> None:
-    """Write predicates and roles to a doc, in the place of those that are there.
-
-    roles: token of a predicate -> start, end and label of its roles. Predicates that were given stay as they are.
-    found: whether the component found the predicates itself.
-    """
+    """Write roles to a doc in the place of those that are there, and predicates if the component has found them."""
     for name in [name for name in doc.spans if name.startswith(_ROLES)]:
         del doc.spans[name]
     if found:

@@ -66,9 +66,6 @@ class SemanticRoles(ConfiguredPipe):
         docs are an error.
     threshold: probability from which on a token is a predicate.
     reach: number of tokens on each side of a predicate among which its arguments are looked for, at most.
-    scorer: function of examples that returns scores.
-
-    Raises SettingsError if a setting cannot be used.
     """
 
     def __init__(
@@ -91,7 +88,6 @@ class SemanticRoles(ConfiguredPipe):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of the roles."""
         return tuple(self.cfg["labels"])
 
     @property
@@ -100,10 +96,7 @@ class SemanticRoles(ConfiguredPipe):
         return list(self.cfg["labels"])
 
     def add_label(self, label: str) -> int:
-        """Add a label before the component is initialised. Return 1, or 0 if it is there already.
-
-        Raises spaCy's ValueError if the component is initialised.
-        """
+        """Add a label before the component is initialised. Return 1, or 0 if it is there already."""
         if label in self.cfg["labels"]:
             return 0
         if self.model.has_dim("nO"):
@@ -119,10 +112,8 @@ class SemanticRoles(ConfiguredPipe):
         nlp: Language | None = None,
         labels: Sequence[str] | None = None,
     ) -> None:
-        """Prepare the component for training.
+        """Prepare the component for training: collect the labels of all examples, and run a few through the model.
 
-        get_examples: returns examples; all their labels are collected, and a few of their docs run through the model.
-        nlp: the pipeline.
         labels: of the roles, if they are known; None: those in the examples. Labels that were added before stay.
 
         Raises AnnotationError if there are no labels, or if the annotations of an example are wrong.
@@ -185,10 +176,7 @@ class SemanticRoles(ConfiguredPipe):
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Learn from a batch. Docs that nobody has annotated teach nothing. See spaCy for the parameters.
-
-        Raises AnnotationError if the annotations of an example are wrong.
-        """
+        """Learn from a batch. Docs that nobody has annotated teach nothing; wrong annotations raise AnnotationError."""
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
@@ -207,18 +195,12 @@ class SemanticRoles(ConfiguredPipe):
         return losses
 
     def get_loss(self, examples: Iterable[Example], scores: RoleScores) -> tuple[float, RoleScores]:
-        """Return the loss of a batch, and its gradients: see `loss_of`.
-
-        scores: of the rows of the examples' annotated predicates.
-
-        Raises AnnotationError if the annotations of an example are wrong.
-        """
+        """Return the loss of a batch, and its gradients. scores: of the rows of its annotated predicates."""
         flags, _, tags = targets_of(list(examples), self.labels, self.cfg["reach"])
         return loss_of(scores, flags, tags, self.model.ops)
 
 
 def labels_in(example: Example) -> set[str]:
-    """Return the labels of all roles in an example. Raises AnnotationError if its annotations are wrong."""
     doc = example.reference
     return {span.label_ for token in predicates_of(doc) or () for span in roles_of(doc, token) or ()}
 
@@ -228,13 +210,9 @@ def targets_of(
 ) -> tuple[list[Floats | None], list[Row], list[Tags]]:
     """Return the targets of examples, for the tokens of their predicted docs.
 
-    A predicate that is not one token there is left out, and so are roles that are no whole tokens there, or have other
-    labels.
-
-    Returns for each doc 1 for each token that is a predicate, or None if nobody has annotated the doc; the rows of all
-    predicates whose roles are annotated; and the tags of each row.
-
-    Raises AnnotationError if the annotations of a doc are wrong.
+    They are for each doc 1 for each token that is a predicate, or None if nobody has annotated the doc; the rows of all
+    predicates whose roles are annotated; and the tags of each row. Left out are predicates that are not one token
+    there, and roles that are no whole tokens there, or have other labels.
     """
     flags: list[Floats | None] = []
     roles: list[dict[int, list[Span]]] = []
@@ -262,12 +240,10 @@ def targets_of(
 def loss_of(
     scores: RoleScores, flags: Sequence[Floats | None], tags: Sequence[Tags], ops: Ops
 ) -> tuple[float, RoleScores]:
-    """Return the loss, and its gradients.
+    """Return the loss and its gradients, for what `targets_of` returned.
 
     The loss is the cross entropy of the tags, summed over a row's tokens and averaged over rows, and that of the
     predicates, summed over a doc's tokens and averaged over the docs that are annotated.
-
-    flags, tags: of the docs and rows of the scores: see `targets_of`.
     """
     xp: Any = ops.xp
     as_array: Any = ops.asarray
@@ -293,15 +269,13 @@ def loss_of(
 
 
 def probabilities(logits: Any) -> Any:
-    """Return the probabilities that tokens are predicates."""
     return (np.tanh(logits / 2) + 1) / 2  # does not overflow
 
 
 def tags_of(spans: Iterable[tuple[int, int, str]], length: int, labels: Sequence[str]) -> Tags:
     """Return the tags of a row: 0 is O, then the B- tags of all labels, then their I- tags. *Shape:* (length,).
 
-    spans: start, end and label of each role, as the row counts its tokens. What lies outside the row is left out, and
-        so are roles with other labels.
+    spans: start, end and label of roles, as the row counts its tokens. What is outside it, or has another label, goes.
     """
     tags = np.zeros(length, dtype=np.intp)
     numbers = {label: number for number, label in enumerate(labels)}
@@ -314,7 +288,7 @@ def tags_of(spans: Iterable[tuple[int, int, str]], length: int, labels: Sequence
 
 
 def spans_of(tags: Tags, labels: Sequence[str]) -> list[tuple[int, int, str]]:
-    """Return start, end and label of each role. tags: legal ones, of a row. *Shape:* (length,)."""
+    """Return start, end and label of each role of a row. tags: legal ones, *Shape:* (length,)."""
     spans: list[tuple[int, int, str]] = []
     for place, tag in enumerate(tags.tolist()):
         if 0 < tag <= len(labels):
@@ -326,12 +300,10 @@ def spans_of(tags: Tags, labels: Sequence[str]) -> list[tuple[int, int, str]]:
 
 
 def best_tags(scores: Floats) -> Tags:
-    """Return the legal tags with the highest sum of scores. *Shape:* (length,).
+    """Return the legal tags with the highest sum of scores, *Shape:* (length, 1 + 2 * labels): *Shape:* (length,).
 
     All transitions that are legal count the same, so a step needs no matrix of transitions: what comes before O or a
     B- tag is the best of all, and what comes before I-X is the better of B-X and I-X.
-
-    scores: *Shape:* (length, 1 + 2 * labels), of one token or more; tags in the order of `tags_of`.
     """
     length, width = scores.shape
     labels = (width - 1) // 2

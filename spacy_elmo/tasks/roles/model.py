@@ -26,16 +26,11 @@ class Row(NamedTuple):
 
 
 class RoleScores(NamedTuple):
-    """Scores, or their gradients.
+    """Scores, or their gradients."""
 
-    predicates: for each doc, the logits that its tokens are predicates. *Shape:* (tokens, 1).
-    rows: that the roles were scored for.
-    roles: for each row, the scores of its tokens' tags. *Shape:* (length, 1 + 2 * labels).
-    """
-
-    predicates: list[Floats2d]
+    predicates: list[Floats2d]  # for each doc, the logits that its tokens are predicates. *Shape:* (tokens, 1)
     rows: list[Row]
-    roles: list[Floats2d]
+    roles: list[Floats2d]  # for each row, the scores of its tokens' tags. *Shape:* (length, 1 + 2 * labels)
 
 
 # docs, and a function that chooses rows by the scores of predicates
@@ -51,11 +46,8 @@ def build_semantic_roles(tok2vec: Tok2VecModel, lstm_width: int = 100, depth: in
     The tok2vec runs once for each doc. A linear layer on its output scores each token as a predicate. A BiLSTM runs
     for each predicate, over the tokens of its sentence.
 
-    tok2vec: any of spaCy's, or spacy-elmo.ElmoTok2Vec.v1.
     lstm_width: of each direction of the BiLSTM.
     depth: number of its layers.
-
-    Raises SettingsError if a size is no whole number of 1 or more.
     """
     check_sizes(lstm_width=lstm_width, depth=depth)
     finder: Model[list[Floats2d], list[Floats2d]] = with_array(Linear(nO=1))
@@ -138,7 +130,6 @@ def rows_of(docs: Sequence[Doc], predicates: Sequence[Sequence[int]], reach: int
 
 
 def row_batches(rows: Sequence[Row]) -> list[list[int]]:
-    """Divide rows into batches, the longest first: return their numbers."""
     return batches_of([(row.end - row.start,) for row in rows], MAX_BATCH_TOKENS, longest_first=True)
 
 
@@ -159,8 +150,8 @@ class RoleNetwork(nn.Module):
         """Return the scores of all tags. *Shape:* (rows, longest, tags); what is beyond a row's end means nothing.
 
         vectors: of the rows' tokens, one row after the other. *Shape:* (tokens, width).
-        lengths, predicates: of each row, its length and the place of its predicate.
-        dropout: of the input, between the LSTM layers, and of the output; 0.0 for predictions.
+        predicates: place of each row's predicate.
+        dropout: of the input, between the LSTM layers, and of the output.
         """
         rows = pad_sequence(vectors.split(lengths), batch_first=True)
         places = torch.tensor(predicates, device=rows.device)

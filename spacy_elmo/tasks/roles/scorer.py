@@ -24,16 +24,13 @@ def score_roles(examples: Iterable[Example], **_: Any) -> dict[str, Any]:
     """Return the scores of predicted roles.
 
     An argument is right if its label and all its pieces are. Docs without `doc.spans["predicates"]` in the reference
-    are not scored, and neither are the roles of a predicate without `doc.spans["roles:i"]`.
-
-    If the component found the predicates itself, the arguments of a predicate that it missed are missing, and those of
-    a predicate that is none are wrong. (srl-eval.pl skips the latter.)
+    are not scored, and neither are the roles of a predicate without `doc.spans["roles:i"]`. If the component found the
+    predicates itself, the arguments of a predicate that it missed are missing, and those of a predicate that is none
+    are wrong. (srl-eval.pl skips the latter.)
 
     Returns `roles_p`, `roles_r`, `roles_f`, `roles_per_type`; `roles_given`, the share of the docs whose predicates
     were given: 1.0 means that all were, as in the literature; `predicates_p`, `predicates_r`, `predicates_f` of the
     predicates that were found, None if all were given. All are None if no reference is annotated.
-
-    examples: with the docs that the pipeline has processed.
 
     Raises AnnotationError if the annotations of a doc are wrong.
     """
@@ -58,26 +55,24 @@ def score_roles(examples: Iterable[Example], **_: Any) -> dict[str, Any]:
             total.score_set(*sides)
             for label in {label for side in sides for label, _ in side}:
                 by_label[label].score_set(*({one for one in side if one[0] == label} for side in sides))
-    if not docs:
-        keys = ("roles_p", "roles_r", "roles_f", "roles_per_type", "roles_given")
-        return dict.fromkeys([*keys, "predicates_p", "predicates_r", "predicates_f"])
     own = given < docs
-    return {
+    scores = {
         "roles_p": total.precision,
         "roles_r": total.recall,
         "roles_f": total.fscore,
         "roles_per_type": {label: score.to_dict() for label, score in sorted(by_label.items())},
-        "roles_given": given / docs,
+        "roles_given": given / docs if docs else None,
         "predicates_p": found.precision if own else None,
         "predicates_r": found.recall if own else None,
         "predicates_f": found.fscore if own else None,
     }
+    return scores if docs else dict.fromkeys(scores)
 
 
 def _predicted(example: Example) -> dict[int, list[Span]]:
     """Return the predicted roles of each predicate, as spans of the reference, whose words may be others.
 
-    A predicate that is not one token there is given a negative number: it is none of the reference's.
+    A predicate that is not one token there has a negative number, so that it is none of the reference's.
     """
     doc = example.predicted
     roles: dict[int, list[Span]] = {}
@@ -89,12 +84,10 @@ def _predicted(example: Example) -> dict[int, list[Span]]:
 
 
 def arguments_of(spans: Iterable[Span]) -> set[Argument]:
-    """Return the arguments of a predicate, as srl-eval.pl counts them.
+    """Return the arguments of a predicate, whose roles are in the order of the text, as srl-eval.pl counts them.
 
     C-X is a piece of the X before it, and both are one argument; without an X before it, it is an X itself. R-X is a
     label like others. V is no argument.
-
-    spans: roles of one predicate, in the order of the text.
     """
     arguments: list[Argument] = []
     latest: dict[str, int] = {}
