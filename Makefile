@@ -32,7 +32,7 @@ docs: $(VENV)/installed-dev
 	$(BIN)/python -m sphinx -q -W -b html docs docs/_build/html
 
 bench: $(VENV)/installed-dev
-	$(BIN)/python -m benchmarks.tokens_per_second --json runs/speed/speed.json --plot runs/speed/speed.png
+	$(BIN)/python -m benchmarks.tokens_per_second
 	$(BIN)/python -m benchmarks.memory peaks
 	$(BIN)/python -m benchmarks.memory stream --plot runs/memory/stream.png
 	$(BIN)/python -m benchmarks.first_vector

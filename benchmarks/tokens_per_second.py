@@ -18,7 +18,6 @@ first size alone.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import statistics
@@ -26,12 +25,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from itertools import zip_longest
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -78,8 +75,6 @@ COLUMNS = (
     *("of the engine", "of the matrix limit", "of the matrix-vector rate", "others' cores"),
 )
 TEXT = ("precision", "what", "others' cores")  # the other columns are numbers
-COLOURS = {"engine": "C0", "nlp.pipe": "C2", "simple_elmo": "C1", "allennlp": "C3", "roberta": "C4"}
-LINES = {"float32": "-", "bfloat16": "--"}
 
 
 # Limits of a biLM's speed: operations of its matrix multiplications, and this machine's rates of such alone
@@ -177,22 +172,16 @@ def _median_seconds(run: Callable[[], object], seconds: float) -> float:
     return statistics.median(times)
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How much is measured.
-
-    rounds: how often each side is measured. sentences: of a measurement. least: seconds that it lasts at least.
-    pause: seconds before it. warm_up: sentences that each side reads before the first round. matrices: seconds of a
-    measurement of the limits. roberta: batch sizes at which RoBERTa is measured.
-    """
+class Plan(NamedTuple):
+    """How much is measured."""
 
     rounds: int
-    sentences: int
-    least: float
-    pause: float
-    warm_up: int
-    matrices: float
-    roberta: tuple[int, ...]
+    sentences: int  # of a measurement
+    least: float  # seconds that it lasts at least
+    pause: float  # seconds before it
+    warm_up: int  # sentences that each side reads before the first round
+    matrices: float  # seconds of a measurement of the limits
+    roberta: tuple[int, ...]  # batch sizes at which RoBERTa is measured
 
     def count(self, batch: int) -> int:
         """Return how many sentences are read at a batch size: full batches, and fewer if the batch size is 1."""
@@ -307,18 +296,12 @@ class SizeRun:
         sides: dict[Side, Rounds] = {side: [] for pair in turns for side in pair if side is not None}
         cell = Cell(self.size, batch, sides, {}, {})
         for number in range(self.plan.rounds + 1):  # the first warms up
-            for side in list(cell.sides):
+            for side in cell.sides:
                 run = runs[side]
-                try:
-                    if number == 0:
-                        run(min(n, self.plan.warm_up), batch)
-                        continue
-                    found = self.measured(partial(rate_of, partial(run, n, batch), tokens, self.plan.least))
-                except PeerError as error:
-                    self.note(f"{side.title} is left out from batch {batch} on: {error}")
-                    self.peers.pop(side).close()
-                    del cell.sides[side]
+                if number == 0:
+                    run(min(n, self.plan.warm_up), batch)
                     continue
+                found = self.measured(partial(rate_of, partial(run, n, batch), tokens, self.plan.least))
                 cell.sides[side].append(found)
                 name = f"{self.size}, batch {batch}, {side.title}, {side.precision}"
                 print(f"{name}: {found.rate:,.0f} tokens/s; load {found.load}", file=sys.stderr, flush=True)
@@ -383,43 +366,6 @@ def markdown(rows: Sequence[dict[str, str]]) -> str:
     return "\n".join(map(table_row, [columns, rule, *([row[name] for name in columns] for row in rows)]))
 
 
-def plot(cells: Sequence[Cell], path: Path) -> None:
-    """Draw tokens a second by batch size into a .png file, a panel for each size."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    sizes = list(dict.fromkeys(cell.size for cell in cells))
-    figure, panels = pyplot.subplots(1, len(sizes), figsize=(4.5 * len(sizes), 4.5), squeeze=False)
-    for size, panel in zip(sizes, panels[0]):
-        here = [cell for cell in cells if cell.size == size]
-        curves: dict[tuple[str, str, str], list[tuple[int, float]]] = {}
-        for cell in here:
-            for side in sorted(cell.sides, key=lambda side: not side.ours):
-                key = (f"{side.title}, {side.precision}", side.precision, COLOURS[side.kind])
-                curves.setdefault(key, []).append((cell.batch, median_rate(cell.sides[side])))
-            for precision, rounds in cell.limits.items():
-                key = (f"limit of the matrices, {precision}", precision, "0.7")
-                curves.setdefault(key, []).append((cell.batch, median_rate(rounds)))
-        for (label, precision, colour), points in curves.items():
-            panel.plot(*zip(*points), LINES[precision], marker="o", color=colour, label=label)
-        panel.set_xscale("log", base=2)
-        panel.set_yscale("log")
-        panel.set_xticks([cell.batch for cell in here], [str(cell.batch) for cell in here])
-        panel.minorticks_off()
-        panel.set_title(size)
-        panel.set_xlabel("sentences in a batch")
-        panel.set_ylabel("tokens/s")
-        panel.grid(alpha=0.3)
-    handles = {label: handle for panel in panels[0] for handle, label in zip(*panel.get_legend_handles_labels())}
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(sizes), fontsize="small")
-    figure.set_layout_engine("constrained")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    pyplot.close(figure)
-
-
 def main() -> None:
     parser = parser_of(__doc__, "precisions", "threads")
     parser.add_argument("--quick", action="store_true", help="one round, original size, batch 1 and 32")
@@ -428,38 +374,24 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help="measurements of each side; else 3")
     parser.add_argument("--sentences", type=int, help="of a measurement, an eighth of them at batch 1; else 512")
     parser.add_argument("--peers", type=parts_of, default=",".join(KINDS), help="with commas, or none")
-    parser.add_argument("--json", type=Path, help="write all figures to this file")
-    parser.add_argument("--plot", type=Path, help="write tokens/s by batch to this .png")
     args = parser.parse_args()
     sizes = args.sizes or (["original"] if args.quick else list(SIZES))
     batches = args.batches or ([1, 32] if args.quick else [1, 32, 128, 512])
     given = {name: value for name in ("rounds", "sentences") if (value := getattr(args, name))}
-    plan = replace(QUICK if args.quick else FULL, **given)
+    plan = (QUICK if args.quick else FULL)._replace(**given)
     n = max(plan.count(batch) for batch in batches)
     sentences = generated(n, 0)
     torch.set_num_threads(args.threads)
     print(f"{machine(args.threads)}\n{described(sentences)}\n", flush=True)
     peers = [name for name in args.peers if name != "none" and installed(name)]
-    cells: list[Cell] = []
-    notes: dict[str, list[str]] = {}
-    try:
-        for size in sizes:
-            names = [name for name in peers if KINDS[name].elmo or size == sizes[0]]
-            run = SizeRun(size, sentences, names, args.precisions, max(batches), args.threads, plan)
-            try:
-                found = [run.cell(batch) for batch in batches]
-            finally:
-                run.close()
-            cells, notes[size] = cells + found, run.notes
-            rows = [row for cell in found for row in rows_of(cell)]
-            print(f"### {size} size", markdown(rows), "\n".join(run.notes), sep="\n\n", end="\n\n", flush=True)
-    finally:
-        if args.json and cells:
-            report = {"machine": machine(args.threads), "plan": asdict(plan), "notes": notes}
-            args.json.parent.mkdir(parents=True, exist_ok=True)
-            args.json.write_text(json.dumps(report | {"cells": list(map(plain, cells))}, indent=1) + "\n")
-        if args.plot and cells:
-            plot(cells, args.plot)
+    for size in sizes:
+        names = [name for name in peers if KINDS[name].elmo or size == sizes[0]]
+        run = SizeRun(size, sentences, names, args.precisions, max(batches), args.threads, plan)
+        try:
+            rows = [row for batch in batches for row in rows_of(run.cell(batch))]
+        finally:
+            run.close()
+        print(f"### {size} size", markdown(rows), "\n".join(run.notes), sep="\n\n", end="\n\n", flush=True)
 
 
 def installed(name: str) -> bool:
@@ -490,15 +422,6 @@ def described(sentences: Sentences) -> str:
     shares = [len({w for s in part for w in s}) / sum(map(len, part)) for part in batches]
     share, mean = 100 * sum(shares) / len(shares), tokens / len(sentences)
     return f"{len(sentences)} sentences, {tokens:,} tokens, mean {mean:.1f}, {share:.0f} % of 32 sentences' distinct"
-
-
-def plain(cell: Cell) -> dict[str, Any]:
-    """Return a cell as JSON can have it."""
-    sides = {f"{side.kind} {side.precision}": rounds for side, rounds in cell.sides.items()}
-    found: dict[str, Any] = {"size": cell.size, "batch": cell.batch, "rows": rows_of(cell)}
-    for name, parts in (("sides", sides), ("limits", cell.limits), ("vectors", cell.vectors)):
-        found[name] = {key: [{"rate": m.rate, **m.load._asdict()} for m in rounds] for key, rounds in parts.items()}
-    return found
 
 
 if __name__ == "__main__":

@@ -223,19 +223,12 @@ def test_senses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ("converter", "text", "message"),
     [
         ("conll", "a\tO\nb O\n", "line 2: expected a word, a tab and a tag"),
-        ("conll", "a\tO\n\nb\tB-person,B-group\n", "line 3: expected"),
         ("conll", "a\tO\n\tB-PER\n", "line 2: expected a word, a tab"),
-        ("conll", "\n\n", "nothing in it"),
-        ("roles", "a\tX\tX\t-\n", "line 1: .* two tags"),
         ("roles", "\n\na\tX\tX\tgo\tgo.01\n", "line 3: 0 columns of roles. Expected 1"),
-        ("roles", "a\tX\tX\tgo\tgo.01\t(V*\n", "line 1: the role is"),
         ("roles", "a\tX\tX\tgo\tgo.01\t(V*\nb\tX\tX\t-\t-\t(ARG0*)\n", "line 2: the role is"),
         ("sst", "__label__1\ta\nno label\tb\n", "line 2: expected __label__"),
-        ("sst", "__label__1\t \n", "line 1: expected __label__"),
         ("entailment", "neutral\ta\tb\nneutral\t \tb\n", "after 1 pairs: .*none of them empty"),
         ("entailment", "maybe\ta\tb\n", r"got 'maybe'.*Expected a class \(contradiction, entailment, neutral\)"),
-        ("entailment", "neutral\ta\n", "Expected a class"),
-        ("answers", "{", "not a file of questions"),
         ("answers", '[{"question": "?"}]', "not a file of questions"),
     ],
 )
@@ -246,7 +239,7 @@ def test_damaged_files(converter: str, text: str, message: str, tmp_path: Path) 
     assert not (tmp_path / "corpus").exists()
 
 
-@pytest.mark.parametrize(("mark", "message"), [("(x)", r"got '\(x\)'"), ("3)", r"got '3\)'"), ("(3", "open cluster 3")])
+@pytest.mark.parametrize(("mark", "message"), [("3)", r"got '3\)'"), ("(3", "open cluster 3")])
 def test_damaged_mentions(mark: str, message: str, tmp_path: Path) -> None:
     written(tmp_path, "1_x.conll", f"x\t0\t0\ta\t_\t{mark}\n")
     with pytest.raises(CorpusError, match=message):
