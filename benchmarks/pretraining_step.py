@@ -72,7 +72,7 @@ class OurStep:
         for parameter, gradient in zip(self.parameters, got.dense):
             parameter.grad = gradient
         self.optimizer.step()
-        self.objective.update(RATE, self.steps)
+        self.objective.update(self.objective.gradients(), RATE, self.steps)
         return got.loss
 
 

@@ -289,7 +289,7 @@ class WordIndex:
                 "this one in another folder."
             )
         try:
-            self.corpus = PreparedCorpus.open(self.folder)
+            self.corpus = PreparedCorpus(self.folder)
             self.vectors = map_array(self.folder / VECTORS, np.float16, 2)
         except (CorpusError, OSError, ValueError) as error:
             raise self._damaged(error) from error

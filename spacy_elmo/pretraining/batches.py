@@ -18,27 +18,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import CheckpointError, ElmoError, ProcessError, SettingsError
+from ..errors import CheckpointError, ElmoError, ProcessError
 from ..formats.characters import boundary_ids, words_to_ids
 from .prepared import PreparedCorpus
 from .vocabulary import END, START, Vocabulary
 
+Ids = npt.NDArray[np.int32]
 Order = npt.NDArray[np.int64]
+Place = Mapping[str, npt.NDArray[np.int64]]  # how far each stream has read
+CAPACITY = 1 << 18  # words: 26 MB of character ids at 50 per word
 
 
 class BlockShuffle:
-    """Shuffles the sentences inside each block, and the blocks among themselves, differently in each epoch.
+    """Shuffles sentences inside blocks, and the blocks among themselves, differently in each epoch.
 
-    A block is a run of consecutive sentences. Memory grows with the number of blocks and with `n_cached`.
-
-    n: number of sentences.
-    block: sentences of a block; the last block may have fewer.
-    n_cached: number of shuffled blocks that are remembered.
+    n: sentences. block: of a block; the last may have fewer. n_cached: shuffled blocks that are remembered.
     """
 
     def __init__(self, n: int, block: int, seed: int, n_cached: int) -> None:
         self.n, self.block, self.seed = n, block, seed
-        self.n_blocks = -(-n // block)
         self._blocks = lru_cache(maxsize=4)(self._shuffled_blocks)  # streams are at most a few epochs apart
         self._inside = lru_cache(maxsize=n_cached)(self._shuffled_inside)
 
@@ -50,8 +48,8 @@ class BlockShuffle:
         return block * self.block + int(self._inside(epoch, block)[position - starts[rank]])
 
     def _shuffled_blocks(self, epoch: int) -> tuple[Order, Order]:
-        """Return the blocks in the order of an epoch, and the position at which each starts; both (blocks,)."""
-        blocks = np.random.default_rng([self.seed, epoch]).permutation(self.n_blocks)
+        """Return the blocks in the order of an epoch, and the position at which each starts."""
+        blocks = np.random.default_rng([self.seed, epoch]).permutation(-(-self.n // self.block))
         sizes = np.minimum(self.block, self.n - blocks * self.block)
         return blocks, np.concatenate([[0], np.cumsum(sizes)[:-1]])
 
@@ -60,21 +58,14 @@ class BlockShuffle:
         return np.random.default_rng([self.seed, epoch, block]).permutation(size)
 
 
-Ids = npt.NDArray[np.int32]
-CAPACITY = 1 << 18  # words: 26 MB of character ids at 50 per word
-
-
 class WordTable:
-    """Numbers distinct words in the order in which they come, and stores their character ids.
+    """Numbers words in the order in which they come, `<S>` 0 and `</S>` 1, and stores their character ids.
 
-    Number 0 is `<S>` and number 1 is `</S>`. The table grows until `full` is true. It never clears itself, since that
-    would invalidate numbers in use: its owner calls `clear`.
-
-    capacity: words at which the table is full.
+    Its owner clears it when it is full.
     """
 
-    def __init__(self, max_characters: int, capacity: int = CAPACITY) -> None:
-        self.max_characters, self.capacity = max_characters, capacity
+    def __init__(self, max_characters: int) -> None:
+        self.max_characters, self.capacity = max_characters, CAPACITY
         self.clear()
 
     def clear(self) -> None:
@@ -82,29 +73,24 @@ class WordTable:
         self._numbers: dict[str, int] = {}
         self._characters = np.empty((1024, self.max_characters), np.int16)
         self._characters[:2] = boundary_ids(self.max_characters)
-        self._n = 2
 
     @property
     def full(self) -> bool:
-        return self._n >= self.capacity
+        return len(self._numbers) + 2 >= self.capacity
 
     def numbers(self, words: Sequence[str]) -> Ids:
         """Return the number of each word, *Shape:* (words,). New words are added to the table."""
         known = self._numbers
         new = list(dict.fromkeys(word for word in words if word not in known))
-        if new:
-            self._add(new)
-        return np.array([known[word] for word in words], np.int32)
-
-    def _add(self, words: list[str]) -> None:
-        stop = self._n + len(words)
+        start, stop = len(known) + 2, len(known) + 2 + len(new)
         if stop > len(self._characters):
             grown = np.empty((max(stop, 2 * len(self._characters)), self.max_characters), np.int16)
-            grown[: self._n] = self._characters[: self._n]
+            grown[:start] = self._characters[:start]
             self._characters = grown
-        self._characters[self._n : stop] = words_to_ids(words, self.max_characters)
-        self._numbers.update(zip(words, range(self._n, stop)))
-        self._n = stop
+        if new:
+            self._characters[start:stop] = words_to_ids(new, self.max_characters)
+            known.update(zip(new, range(start, stop)))
+        return np.array([known[word] for word in words], np.int32)
 
     def characters(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the character ids of words of these numbers, *Shape:* (words, max_characters)."""
@@ -112,10 +98,7 @@ class WordTable:
 
 
 class Window(NamedTuple):
-    """One batch: the next steps of all streams.
-
-    The first axis of `inputs` and `targets` is the direction, forward then backward. Each direction is in its own
-    reading order.
+    """One batch: the next steps of all streams. Each direction, forward then backward, is in its own reading order.
 
     characters: *Shape:* (distinct words, max_characters), character ids of the distinct words of the batch.
     inputs: *Shape:* (2, steps, streams), the words that are read, as rows of `characters`.
@@ -143,8 +126,7 @@ def reading_order(words: Ids, targets: Ids) -> Ids:
     Forward reads `<S> w1 .. wN` and predicts `w1 .. wN </S>`. Backward reads `</S> wN .. w1` and predicts
     `wN .. w1 <S>`.
 
-    words: *Shape:* (words,), numbers of the words that are read (`WordTable`).
-    targets: *Shape:* (words,), ids of the same words in the vocabulary.
+    words, targets: their numbers in a `WordTable`, and their ids in the vocabulary.
 
     Returns *Shape:* (4, words + 1): forward inputs, forward targets, backward inputs, backward targets.
     """
@@ -159,12 +141,7 @@ def reading_order(words: Ids, targets: Ids) -> Ids:
 class Streams:
     """Divides a corpus evenly among streams, each of which reads its part sentence by sentence, epoch after epoch.
 
-    `next` returns the next batch. To resume a run, save what `state` returns and hand it to `restore` of new Streams
-    with the same arguments: they return the same batches from there on.
-
-    vocabulary: of the targets.
-    max_characters: character ids of a word.
-    block: sentences of a block; see BlockShuffle.
+    max_characters: character ids of a word. block: of the shuffling.
     """
 
     def __init__(
@@ -183,23 +160,16 @@ class Streams:
         self.order = BlockShuffle(len(corpus), block, seed, n_cached=2 * self.count)
         self.table = WordTable(max_characters)
         self.epoch = np.zeros(self.count, np.int64)
-        self.position = self.bounds[:-1].copy()
+        self.position = self.bounds[:-1].copy()  # of the sentence in the epoch's order
         self.offset = np.zeros(self.count, np.int64)  # steps of the current sentence that were read already
         self._rows: list[Ids | None] = [None] * self.count
 
     def state(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Return how far each stream has read.
-
-        Returns "epoch", "position" (of the sentence in the epoch's order) and "offset" (steps of that sentence which
-        were read), each of *Shape:* (streams,).
-        """
+        """Return how far each stream has read: "epoch", "position" and "offset", each of *Shape:* (streams,)."""
         return {"epoch": self.epoch.copy(), "position": self.position.copy(), "offset": self.offset.copy()}
 
-    def restore(self, state: dict[str, npt.NDArray[np.int64]]) -> None:
-        """Continue from what `state` returned.
-
-        Raises CheckpointError if a stream has no such position; then nothing is changed.
-        """
+    def restore(self, state: Place) -> None:
+        """Continue from what `state` returned. Raises CheckpointError, changing nothing, if there is no such place."""
         epoch, position, offset = (state[name].copy() for name in ("epoch", "position", "offset"))
         inside = (epoch >= 0) & (position >= self.bounds[:-1]) & (position < self.bounds[1:]) & (offset >= 0)
         for stream in np.flatnonzero(inside).tolist():
@@ -244,8 +214,12 @@ class Streams:
             starts[filled] |= offset == 0
             filled += part.shape[1]
             self.offset[stream] = offset + part.shape[1]
-            if self.offset[stream] >= sentence.shape[1]:  # it is never greater; if it were, == would loop forever
-                self._advance(stream)
+            if self.offset[stream] >= sentence.shape[1]:
+                self._rows[stream], self.offset[stream] = None, 0
+                self.position[stream] += 1
+                if self.position[stream] == self.bounds[stream + 1]:
+                    self.position[stream] = self.bounds[stream]
+                    self.epoch[stream] += 1
 
     def _current(self, stream: int) -> Ids:
         rows = self._rows[stream]
@@ -254,39 +228,15 @@ class Streams:
             rows = self._rows[stream] = reading_order(self.table.numbers(words), self.vocabulary.ids(words))
         return rows
 
-    def _advance(self, stream: int) -> None:
-        self._rows[stream], self.offset[stream] = None, 0
-        self.position[stream] += 1
-        if self.position[stream] == self.bounds[stream + 1]:
-            self.position[stream] = self.bounds[stream]
-            self.epoch[stream] += 1
 
-
-Place = Mapping[str, npt.NDArray[np.int64]]
 _AHEAD = 4  # batches that are ready before they are needed
-_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
-
-
-_Part = tuple[Window, Place]  # the next steps of some of the streams, and how far these have read
-
-
-class _Reader(NamedTuple):
-    """A process that reads some of the streams, until nothing reads the pipe any more."""
-
-    process: BaseProcess
-    pipe: Connection
 
 
 class ReadAhead:
-    """Reads what `Streams` reads, in several processes.
+    """Reads what `Streams` reads, for batches of `steps`, in several processes that divide the streams equally.
 
     A word that several processes read in a batch is in it several times. So the numbers of rows differ from those of
     `Streams`; what they mean is the same.
-
-    readers: number of processes, a divisor of the number of streams.
-    steps: positions of each stream in a batch.
-
-    Raises SettingsError if the streams can't be divided.
     """
 
     def __init__(
@@ -300,39 +250,31 @@ class ReadAhead:
         readers: int,
         steps: int,
     ) -> None:
-        check_readers(readers, streams.n)
-        self._arguments: dict[str, Any] = {
-            "corpus": corpus,
-            "vocabulary": vocabulary,
-            "max_characters": max_characters,
-            "block": block,
-            "seed": seed,
-        }
-        self._streams, self.readers, self.steps = streams, readers, steps
-        self._in_place = Streams(streams=streams, **self._arguments)  # which checks a place that is restored
-        self._place: Place = self._in_place.state()
-        self._processes: list[_Reader] = []
+        self._text, self._streams, self._order = (corpus, vocabulary, max_characters), streams, (block, seed)
+        self.readers, self.steps = readers, steps
+        self._place: Place = Streams(*self._text, streams, block, seed).state()
+        self._processes: list[tuple[BaseProcess, Connection]] = []
         self._thread: ThreadPoolExecutor | None = None
         self._coming: deque[Future[tuple[Window, Place] | ElmoError]] = deque()
         # at the end of the program: it would wait for readers that wait for it
         self._at_exit = multiprocessing.util.Finalize(self, _end, (self._processes,), exitpriority=0)
 
     def state(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Return how far each stream has been used, as `Streams.state` does. What was read ahead does not count."""
+        """Return how far each stream has been used. What was read ahead does not count."""
         return {name: values.copy() for name, values in self._place.items()}
 
-    def restore(self, state: dict[str, npt.NDArray[np.int64]]) -> None:
-        """Continue from a saved state, as `Streams.restore` does. Raises CheckpointError if there is no such place."""
-        self._in_place.restore(state)
+    def restore(self, state: Place) -> None:
+        """Continue from a saved state, as `Streams.restore` does."""
+        streams = Streams(*self._text, self._streams, *self._order)
+        streams.restore(state)
         self.close()
-        self._place = self._in_place.state()
+        self._place = streams.state()
 
     def next(self, steps: int) -> Window:
         """Return the next batch, of the steps that this object was made for.
 
-        Raises CorpusError as `Streams.next` does, and ProcessError if one of the processes was killed.
+        Raises ProcessError if one of the processes was killed.
         """
-        assert steps == self.steps
         if self._thread is None:
             self._start()
             self._thread = ThreadPoolExecutor(1)
@@ -356,20 +298,20 @@ class ReadAhead:
     def _start(self) -> None:
         context, share = multiprocessing.get_context(), self._streams.n // self.readers
         pipes: list[Connection] = []
-        for number in range(self.readers):
-            begin = number * share
+        for begin in range(0, self._streams.n, share):
             streams = StreamRange(self._streams.total, self._streams.first + begin, share)
             place = {name: values[begin : begin + share] for name, values in self._place.items()}
             receiving, sending = context.Pipe(duplex=False)
             pipes.append(receiving)
-            arguments = (sending, pipes, self._arguments | {"streams": streams}, place, self.steps)
+            arguments = (sending, pipes, (*self._text, streams, *self._order), place, self.steps)
             process = context.Process(target=_read, args=arguments, daemon=True)
             process.start()
             sending.close()  # the reader has the only one, so its death ends the pipe
-            self._processes.append(_Reader(process, receiving))
+            self._processes.append((process, receiving))
 
     def _assemble(self) -> tuple[Window, Place] | ElmoError:
-        parts: list[_Part] = []
+        windows: list[Window] = []
+        places: list[Place] = []
         for process, pipe in self._processes:
             try:
                 part = pipe.recv()
@@ -383,8 +325,8 @@ class ReadAhead:
                 )
             if isinstance(part, ElmoError):
                 return part
-            parts.append(part)
-        windows = [window for window, _ in parts]
+            windows.append(part[0])
+            places.append(part[1])
         first = np.cumsum([0, *(len(window.characters) for window in windows[:-1])], dtype=np.int32)
         window = Window(
             np.concatenate([window.characters for window in windows]),
@@ -392,34 +334,24 @@ class ReadAhead:
             np.concatenate([window.targets for window in windows], 2),
             np.concatenate([window.starts for window in windows], 1),
         )
-        return window, {name: np.concatenate([place[name] for _, place in parts]) for name in self._place}
-
-
-def check_readers(readers: int, streams: int) -> None:
-    """Raise SettingsError if the streams of a process can't be divided among readers."""
-    if readers and streams % readers:
-        divisors = [str(number) for number in range(1, min(streams, 256) + 1) if streams % number == 0]
-        raise SettingsError(
-            f"training.readers is {readers}. Expected 0 or a number that divides the {streams} streams of a "
-            f"process: {', '.join(divisors)}."
-        )
+        return window, {name: np.concatenate([place[name] for place in places]) for name in self._place}
 
 
 def _read(
-    sending: Connection, receiving: Sequence[Connection], arguments: Mapping[str, Any], place: Place, steps: int
+    sending: Connection, receiving: Sequence[Connection], arguments: tuple[Any, ...], place: Place, steps: int
 ) -> None:
-    """Send the parts of some streams for ever; an ElmoError is sent, too, as the last.
+    """Send parts of windows, with how far their streams have read, for ever; an ElmoError is sent, too, as the last.
 
     receiving: the other ends of this pipe and of those of earlier readers, which this process has inherited.
     """
-    for name in _SIGNALS:  # to the whole group: the process that trains ends the readers after its update
-        if hasattr(signal, name):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # to the whole group: the process that trains ends the readers itself
+        if hasattr(signal, name):  # Windows has no SIGHUP
             signal.signal(getattr(signal, name), signal.SIG_IGN)
     for pipe in receiving:  # so that only the process that trains keeps the pipe open
         pipe.close()
     try:
-        streams = Streams(**arguments)
-        streams.restore(dict(place))
+        streams = Streams(*arguments)
+        streams.restore(place)
         while True:
             try:
                 characters, inputs, targets, starts = streams.next(steps)
@@ -432,7 +364,7 @@ def _read(
         os._exit(0)
 
 
-def _end(processes: list[_Reader]) -> None:
+def _end(processes: list[tuple[BaseProcess, Connection]]) -> None:
     """Kill processes, wait for them, and empty the list."""
     for process, _ in processes:
         process.kill()

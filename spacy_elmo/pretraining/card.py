@@ -22,20 +22,11 @@ nlp.add_pipe("elmo", config={{"model": {{"options_file": "options.json", "weight
 def write_card(folder: Path, run: Run, step: int, seconds: float, score: Score) -> None:
     """Write README.md into the folder of a model, atomically. Of the paths of texts only the last part is named.
 
-    folder: of the model.
-    run: that trained it.
-    step: updates so far.
-    seconds: of training and evaluation so far.
+    step, seconds: updates, and time of training and evaluation, so far.
     score: of this model on held-out text, zero state.
 
     Raises CheckpointError if it can't be written.
     """
-    text = _card(run, step, seconds, score)
-    with replacing(folder / CARD, CheckpointError) as temporary, writing(folder / CARD, CheckpointError):
-        temporary.write_text(text, encoding="utf8", errors="backslashreplace")  # file names may be other bytes
-
-
-def _card(run: Run, step: int, seconds: float, score: Score) -> str:
     language = run.config.corpus.language or run.init_language or "xx"
     parts = [
         "# A biLM",
@@ -51,7 +42,9 @@ def _card(run: Run, step: int, seconds: float, score: Score) -> str:
         "## Settings",
         f"```ini\n{text_without_folders(run.config)}```",
     ]
-    return "\n\n".join(parts) + "\n"
+    with replacing(folder / CARD, CheckpointError) as temporary, writing(folder / CARD, CheckpointError):
+        text = "\n\n".join(parts) + "\n"
+        temporary.write_text(text, encoding="utf8", errors="backslashreplace")  # file names may be other bytes
 
 
 def _model(run: Run, step: int, seconds: float) -> dict[str, str]:

@@ -34,27 +34,19 @@ _DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError
 
 
 class Checkpoints:
-    """The checkpoints of a run. The one of step 12345 is called step-000012345.h5.
+    """The checkpoints of a run, of which the newest `keep` are kept. That of step 12345 is called step-000012345.h5.
 
-    Each is an uncompressed HDF5 file of plain arrays, whose user block holds the SHA-256 of the other bytes. Only one
-    process may write at a time; see `folder_lock`.
-
-    keep: number of newest checkpoints that are not deleted, 1 or more.
+    Each is an uncompressed HDF5 file of plain arrays, whose user block holds the SHA-256 of the other bytes.
     """
 
     def __init__(self, folder: Path, keep: int = 2) -> None:
         self.folder, self.keep = folder, keep
 
     def write(self, step: int, arrays: Mapping[str, Array]) -> Path:
-        """Write a checkpoint. It is synced to the disk when this returns.
+        """Write arrays of any type and shape by their names, synced to the disk, and return the path.
 
-        Then all checkpoints but the newest `keep` are deleted, and those of later steps as well: these are damaged, or
-        belong to an earlier run. Temporary files of killed processes are deleted first.
+        Then older checkpoints are deleted, and those of later steps: these are damaged, or belong to an earlier run.
 
-        step: number of updates.
-        arrays: numbers of any type and shape, by their names. A slash in a name makes an HDF5 group.
-
-        Returns the path of the file.
         Raises CheckpointError if it can't be written; then all earlier files stay.
         """
         path = self.folder / f"step-{step:09}.h5"
@@ -78,12 +70,9 @@ class Checkpoints:
         return path
 
     def latest(self, report: Callable[[str], None]) -> tuple[int, dict[str, Array]] | None:
-        """Read the newest undamaged checkpoint.
+        """Return step and arrays of the newest undamaged checkpoint; None if there are no checkpoints.
 
-        report: is called with a message for each damaged checkpoint that is newer.
-
-        Returns its step and its arrays by their names; None if there are no checkpoints.
-        Raises CheckpointError if all checkpoints are damaged.
+        report: is called with a message for each damaged one. Raises CheckpointError if all are damaged.
         """
         problems: list[str] = []
         for step, path in self._steps().items():
@@ -162,37 +151,24 @@ def _read(path: Path, step: int) -> dict[str, Array]:
         if isinstance(item, h5py.Dataset):
             arrays[name] = np.asarray(item[()], dtype=item.dtype)
 
+    digest = hashlib.sha256()
     try:
-        _check_digest(path)
-        with h5py.File(path, "r") as file:
-            got = file.attrs["step"]
-            file.visititems(visit)
-    except CheckpointError:
-        raise
+        with path.open("rb") as file:
+            block = file.read(_BLOCK)
+            while part := file.read(1 << 20):
+                digest.update(part)
+        if block != (_TITLE + digest.hexdigest().encode()).ljust(_BLOCK, b"\0"):
+            raise ValueError("its SHA-256 differs" if block.startswith(_TITLE) else "it is no checkpoint")
+        with h5py.File(path, "r") as hdf5:
+            got = hdf5.attrs["step"]
+            hdf5.visititems(visit)
+        if got != step:
+            raise ValueError(f"it is of step {got}: the file was renamed")
     except _DAMAGE as error:
         raise CheckpointError(
             f"{path}: can't be used ({error}). Expected a checkpoint that was not changed since it was written."
         ) from error
-    if got != step:
-        raise CheckpointError(
-            f"{path}: a checkpoint of step {got}. Expected that of step {step}: the file was renamed."
-        )
     return arrays
-
-
-def _check_digest(path: Path) -> None:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        block = file.read(_BLOCK)
-        while part := file.read(1 << 20):
-            digest.update(part)
-    if not block.startswith(_TITLE):
-        raise CheckpointError(f"{path}: not a checkpoint. Expected a file that spacy elmo pretrain wrote.")
-    if block != (_TITLE + digest.hexdigest().encode()).ljust(_BLOCK, b"\0"):
-        raise CheckpointError(
-            f"{path}: can't be used (its SHA-256 differs). Expected a checkpoint that was not changed since it was "
-            "written."
-        )
 
 
 # One request may send a signal twice: torchrun and timeout(1) send it to the process and to its group.
@@ -205,21 +181,14 @@ class Stopped(BaseException):
 
 @dataclass
 class Stop:
-    """Whether the run was asked to stop.
-
-    number: of the first signal; None if there was none.
-    raises: whether the first signal raises Stopped; see `at_once`.
-    """
+    """number: of the first signal that asked to stop; raises: whether it raises Stopped, see `at_once`."""
 
     number: int | None = None
     raises: bool = False
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Let the first signal raise Stopped inside a `with` block, which must not write anything.
-
-        Raises Stopped before the block if there was a signal.
-        """
+        """Let the first signal raise Stopped inside a `with` block, which must not write anything, or before it."""
         self.raises = True
         try:
             if self.number is not None:
@@ -235,8 +204,6 @@ def asked_to_stop() -> Iterator[Stop]:
 
     A second signal, a second after the first or later, raises KeyboardInterrupt. SIGHUP, which a closed terminal sends,
     stays ignored if it was, as under nohup. Outside the main thread, which alone gets signals, nothing is changed.
-
-    Yields the object that records the first signal.
     """
     stop, first = Stop(), 0.0
     if threading.current_thread() is not threading.main_thread():

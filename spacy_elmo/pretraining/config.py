@@ -2,7 +2,6 @@
 
 import configparser
 import json
-import operator
 import os
 import re
 import sys
@@ -46,55 +45,49 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def real(
-    least: float | None = None, most: float | None = None, *, above: float | None = None, below: float | None = None
-) -> Rule:
-    """A finite number between bounds: least and most are allowed themselves, above and below are not."""
-    bounds = [
-        (text.format(bound), bound, holds)
-        for text, bound, holds in (
-            ("{} or more", least, operator.ge),
-            ("more than {}", above, operator.gt),
-            ("{} or less", most, operator.le),
-            ("less than {}", below, operator.lt),
-        )
-        if bound is not None
-    ]
+def real(expected: str, holds: Callable[[float], bool]) -> Rule:
+    """A finite number for which something holds."""
 
     def fits(value: Any) -> bool:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= sys.float_info.max:
-            return False
-        return all(holds(value, bound) for _, bound, holds in bounds)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return is_number and abs(value) <= sys.float_info.max and holds(value)
 
-    return Rule(fits, "a number, " + " and ".join(text for text, _, _ in bounds), float)
+    return Rule(fits, f"a number, {expected}", float)
 
 
+NOT_NEGATIVE = real("0 or more", lambda value: value >= 0)
+POSITIVE = real("more than 0", lambda value: value > 0)
+AT_MOST_A_MILLION = real("more than 0 and at most 1000000", lambda value: 0 < value <= 1e6)
+SHARE = real("from 0 to 1", lambda value: 0 <= value <= 1)
+HALF = real("from 0 to 0.5", lambda value: 0 <= value <= 0.5)
+INSIDE = real("more than 0 and less than 1", lambda value: 0 < value < 1)
+SUM = real("from 0 to 1e30", lambda value: 0 <= value <= 1e30)
+DECAY = real("0 or more and less than 1", lambda value: 0 <= value < 1)
 # not empty, and without NUL, which no path can have
 TEXT = Rule(lambda value: isinstance(value, str) and value != "" and "\0" not in value, "text in quotes")
 
 
 def one_of(*choices: str) -> Rule:
     """One of these strings."""
-    return Rule(
-        lambda value: isinstance(value, str) and value in choices,
-        "one of " + ", ".join(f'"{choice}"' for choice in choices),
-    )
+    told = ", ".join(f'"{choice}"' for choice in choices)
+    return Rule(lambda value: isinstance(value, str) and value in choices, f"one of {told}")
 
 
-def rising(least: int) -> Rule:
-    """A list of one whole number or more, the first at least `least`, each larger than the one before it."""
+def _rises(value: Any) -> bool:
+    if not isinstance(value, list | tuple) or not value or not all(map(_is_whole, value)):
+        return False
+    return bool(value[0] >= 4 and value[-1] <= _MOST and all(a < b for a, b in pairwise(value)))
 
-    def fits(value: Any) -> bool:
-        if not isinstance(value, list | tuple) or not value or not all(map(_is_whole, value)):
-            return False
-        return bool(value[0] >= least and value[-1] <= _MOST and all(a < b for a, b in pairwise(value)))
 
-    return Rule(fits, f"a list of whole numbers, {least:,} or more, each larger than the one before", tuple)
+RISING = Rule(_rises, "a list of whole numbers, 4 or more, each larger than the one before", tuple)
 
 
 def optional(rule: Rule) -> Rule:
     """The same, or None."""
     return Rule(lambda value: value is None or rule.fits(value), f"{rule.expected}, or null")
+
+
+PATH = optional(TEXT)
 
 
 def setting(default: Any, rule: Rule, text: str) -> Any:
@@ -137,18 +130,14 @@ class PathSettings(Section, name="paths"):
         TEXT,
         "text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, a folder or a pattern",
     )
-    heldout: str | None = setting(
-        None, optional(TEXT), "text for the held-out perplexity, as paths.train; null: cut off from paths.train"
-    )
+    heldout: str | None = setting(None, PATH, "text for the held-out perplexity; null: cut off from paths.train")
     vocabulary: str | None = setting(
-        None,
-        optional(TEXT),
-        "one word a line, the most frequent first (spacy elmo vocab writes one); null: built from paths.train",
+        None, PATH, "one word a line, the most frequent first (elmo vocab writes one); null: built from paths.train"
     )
     init: str | None = setting(
         None,
-        optional(TEXT),
-        "biLM to go on from, with softmax and vocabulary if it has them: folder, run or name; null: random weights",
+        PATH,
+        "biLM to go on from, with softmax and words if it has them: folder, run or name; null: random weights",
     )
 
 
@@ -157,15 +146,11 @@ class CorpusSettings(Section, name="corpus"):
     """How the text is split, cut and shuffled."""
 
     language: str | None = setting(
-        None,
-        optional(TEXT),
-        'language whose spaCy tokenizer splits the text, like "en"; null: words are separated by blanks',
+        None, PATH, 'language whose spaCy tokenizer splits the text, like "en"; null: blanks do'
     )
-    heldout_share: float = setting(
-        0.01, real(above=0, below=1), "share of the sentences, the last ones, that is held out if paths.heldout is null"
-    )
+    heldout_share: float = setting(0.01, INSIDE, "share of the sentences, the last, held out if paths.heldout is null")
     shuffle_block: int = setting(
-        8192, whole(1), "sentences are shuffled inside blocks of this many, and the blocks among themselves"
+        8192, whole(1), "sentences of a block, inside which they are shuffled, and the blocks too"
     )
 
 
@@ -187,12 +172,10 @@ class SoftmaxSettings(Section, name="training.softmax"):
     """
 
     kind: str = setting(
-        "sampled",
-        one_of("sampled", "full", "adaptive"),
-        '"sampled" (log-uniform negatives, corrected), "full" or "adaptive"',
+        "sampled", one_of("sampled", "full", "adaptive"), '"sampled" (log-uniform, corrected), "full" or "adaptive"'
     )
     negatives: int = setting(4_096, whole(1), "sampled words, shared by a batch and both directions")
-    cutoffs: tuple[int, ...] = setting((2_000, 10_000), rising(4), "first word of each cluster of the adaptive softmax")
+    cutoffs: tuple[int, ...] = setting((2_000, 10_000), RISING, "first word of each cluster of the adaptive softmax")
 
 
 @dataclass(frozen=True)
@@ -205,22 +188,17 @@ class OptimizerSettings(Section, name="training.optimizer"):
     name: str = setting(
         "muon",
         one_of("muon", "adamw", "adagrad"),
-        '"muon", "adamw", or "adagrad", whose learning_rate, clip_norm and loss_scale belong together: '
-        "change all or none",
+        '"muon", "adamw" or "adagrad"; learning_rate, clip_norm and loss_scale belong to it: change all or none',
     )
-    learning_rate: float = setting(8e-3, real(above=0), "highest rate of the schedule")
-    beta1: float = setting(0.9, real(0, below=1), "decay of the mean of the gradients; AdamW's")
-    beta2: float = setting(0.99, real(0, below=1), "decay of the mean of the squared gradients; AdamW's")
-    epsilon: float = setting(1e-8, real(above=0), "added to the denominator of an update; AdamW's")
-    momentum: float = setting(0.95, real(0, below=1), "decay of the mean of the gradients; Muon's")
-    weight_decay: float = setting(
-        0.0, real(0), "of the biLM's weights, not of its biases or the softmax; AdamW's and Muon's"
-    )
-    initial_accumulator: float = setting(1.0, real(0, 1e30), "first value of the sums of squared gradients; Adagrad's")
-    clip_norm: float = setting(1.0, real(above=0), "bound of the gradient's global norm")
-    loss_scale: float = setting(
-        1.0, real(above=0, most=1e6), "what the mean loss is multiplied by before the gradient is clipped"
-    )
+    learning_rate: float = setting(8e-3, POSITIVE, "highest rate of the schedule")
+    beta1: float = setting(0.9, DECAY, "decay of the mean of the gradients; AdamW's")
+    beta2: float = setting(0.99, DECAY, "decay of the mean of the squared gradients; AdamW's")
+    epsilon: float = setting(1e-8, POSITIVE, "added to the denominator of an update; AdamW's")
+    momentum: float = setting(0.95, DECAY, "decay of the mean of the gradients; Muon's")
+    weight_decay: float = setting(0.0, NOT_NEGATIVE, "of the biLM's weights, not of its biases; AdamW's and Muon's")
+    initial_accumulator: float = setting(1.0, SUM, "first value of the sums of squared gradients; Adagrad's")
+    clip_norm: float = setting(1.0, POSITIVE, "bound of the gradient's global norm")
+    loss_scale: float = setting(1.0, AT_MOST_A_MILLION, "factor of the mean loss, before the gradient is clipped")
 
 
 @dataclass(frozen=True)
@@ -233,8 +211,8 @@ class ScheduleSettings(Section, name="training.schedule"):
         'how the rate falls: "constant" (not at all), "linear" or "cosine"',
     )
     warmup_steps: int = setting(300, whole(0), "updates in which the rate rises from 0")
-    decay_share: float = setting(0.5, real(0, 1), "last share of the run, in which it falls")
-    final_share: float = setting(0.0, real(0, 1), "share of the rate that is left at the end of the run")
+    decay_share: float = setting(0.5, SHARE, "last share of the run, in which it falls")
+    final_share: float = setting(0.0, SHARE, "share of the rate that is left at the end of the run")
 
 
 @dataclass(frozen=True)
@@ -242,24 +220,18 @@ class TrainingSettings(Section, name="training"):
     """The batches, the length of the run, and what computes."""
 
     streams: int = setting(256, whole(1, 10**6), "rows of a batch, of all processes together")
-    steps: int = setting(
-        20, whole(1, 10**6), "positions of a batch in each row: the steps of truncated back-propagation"
-    )
-    zero_state_share: float = setting(
-        0.75, real(0, 1), "share of the streams whose sentences each start from the zero state, not the carried one"
-    )
-    dropout: float = setting(0.0, real(0, below=1), "on the inputs of each LSTM layer and the outputs of the top layer")
-    epochs: float = setting(5.0, real(above=0, most=1e6), "length of the run")
+    steps: int = setting(20, whole(1, 10**6), "positions of a row: the steps of truncated back-propagation")
+    zero_state_share: float = setting(0.75, SHARE, "share of the streams whose sentences start from the zero state")
+    dropout: float = setting(0.0, DECAY, "on the inputs of each LSTM layer and the outputs of the top layer")
+    epochs: float = setting(5.0, AT_MOST_A_MILLION, "length of the run")
     total_tokens: int | None = setting(None, optional(whole(1)), "length of the run in tokens; null: epochs counts")
     average_share: float = setting(
         0.0,
-        real(0, 0.5),
-        "horizon of an average of the weights that is saved in their place, as a share of the run, like 0.01; 0: none",
+        HALF,
+        "horizon of an average of the weights, saved in their place, as a share of the run, like 0.01; 0: none",
     )
     accumulate: int = setting(1, whole(1, 10**6), "batches of an update")
-    frozen_tokens: int = setting(
-        0, whole(0), "tokens at the beginning of a run from paths.init that train the softmax alone"
-    )
+    frozen_tokens: int = setting(0, whole(0), "first tokens of a run from paths.init, which train the softmax alone")
     workers: int = setting(2, whole(1, 1024), "threads of a process, 1 or an even number")
     readers: int = setting(0, whole(0, 256), "processes that read the text ahead, for a GPU; 0: none")
     precision: str = setting(
@@ -268,12 +240,8 @@ class TrainingSettings(Section, name="training"):
         'of the matrix multiplications: "float32", "bfloat16", or "auto": bfloat16 if the machine has it',
     )
     device: str = setting("cpu", one_of("cpu", "cuda"), '"cpu" or "cuda"')
-    seed: int = setting(
-        0, whole(0, 2**63 - 1), "of the weights, the order of the sentences, and everything else that is random"
-    )
-    patience: int = setting(
-        0, whole(0), "evaluations without a better held-out perplexity after which the run stops; 0: never"
-    )
+    seed: int = setting(0, whole(0), "of the weights, the order of the sentences, and all else that is random")
+    patience: int = setting(0, whole(0), "evaluations without a better perplexity until the run stops; 0: never")
     softmax: SoftmaxSettings = field(default_factory=SoftmaxSettings)
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
@@ -291,7 +259,7 @@ class EvaluationSettings(Section, name="evaluation"):
     every: int = setting(2_000, whole(1), "updates from one evaluation to the next")
     checkpoint_every: int = setting(500, whole(1), "updates from one checkpoint to the next")
     sentences: int = setting(
-        1_000, whole(1), "held-out sentences scored during the run, spread over the held-out text; at its end all are"
+        1_000, whole(1), "held-out sentences scored during the run, from the whole held-out text; at its end all are"
     )
 
 
@@ -299,12 +267,8 @@ class EvaluationSettings(Section, name="evaluation"):
 class PretrainConfig:
     """All sections, and the sizes of the network. Raises SettingsError for values that do not go together."""
 
-    paths: PathSettings = field(
-        metadata={"help": "relative paths begin at the folder that the command runs in"},
-    )
-    bilm: BiLMOptions = field(
-        metadata={"help": "sizes of the network, laid out as options.json; left out: those of paths.init"}
-    )
+    paths: PathSettings = field(metadata={"help": "relative paths begin at the folder that the command runs in"})
+    bilm: BiLMOptions = field(metadata={"help": "sizes of the network, as in options.json; left out: of paths.init"})
     corpus: CorpusSettings = field(default_factory=CorpusSettings)
     vocabulary: VocabularySettings = field(default_factory=VocabularySettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
@@ -315,14 +279,6 @@ class PretrainConfig:
         softmax, words = training.softmax, self.vocabulary.size
         if training.workers > 1 and training.workers % 2:
             refuse("training.workers", training.workers, "1 or an even number: half of them run each direction")
-        groups = 1 if training.device == "cuda" else max(1, training.workers // 2)
-        if training.streams % groups:
-            expected = (
-                f"a multiple of {groups}, half of training.workers: a pair of workers shares no stream with another"
-            )
-            refuse("training.streams", training.streams, expected)
-        if training.readers and training.streams % training.readers:
-            refuse("training.readers", training.readers, f"0 or a divisor of training.streams, {training.streams}")
         built = paths.vocabulary is None and paths.init is None  # others are checked when they are known
         if built and softmax.kind == "sampled" and softmax.negatives > words:
             refuse("training.softmax.negatives", softmax.negatives, f"at most vocabulary.size, {words}")

@@ -9,78 +9,48 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import NoReturn
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ..errors import ElmoError, OtherProcessError, ProcessError, SettingsError, shown
-
-_MOST = 2**31 - 1  # torch.distributed counts processes in a C int
-_LAST_PORT = 2**16 - 1
-
-
-def environment() -> tuple[int, int]:
-    """Return the rank of this process, from 0, and the number of processes: RANK and WORLD_SIZE.
-
-    If WORLD_SIZE is not set or 1, the result is (0, 1), and the other variables are ignored.
-
-    Raises ProcessError, which names the variable, if a number is out of range, or if MASTER_ADDR or MASTER_PORT can't
-    be used.
-    """
-    if "WORLD_SIZE" not in os.environ:
-        return 0, 1
-    size = _number("WORLD_SIZE", 1, _MOST)
-    if size == 1:
-        return 0, 1
-    rank = _number("RANK", 0, size - 1)
-    if not os.environ.get("MASTER_ADDR"):
-        _refuse("MASTER_ADDR", "the address of the first process's machine")
-    _number("MASTER_PORT", 1, _LAST_PORT)
-    return rank, size
-
-
-def local_rank() -> int:
-    """Return the rank of this process among those of its machine, LOCAL_RANK; 0 if there is one process.
-
-    Raises ProcessError as `environment` does.
-    """
-    size = environment()[1]
-    return 0 if size == 1 or "LOCAL_RANK" not in os.environ else _number("LOCAL_RANK", 0, size - 1)
-
-
-def _number(name: str, least: int, most: int) -> int:
-    try:
-        number = int(os.environ[name])
-    except (KeyError, ValueError):
-        number = least - 1
-    if not least <= number <= most:
-        _refuse(name, f"a whole number from {least} to {most}")
-    return number
-
-
-def _refuse(name: str, expected: str) -> NoReturn:
-    got = shown(os.environ[name]) if name in os.environ else "not set"
-    raise ProcessError(
-        f"the environment variable {name} is {got}. Expected {expected}: torchrun sets it. Start the run with "
-        "torchrun, or unset WORLD_SIZE to train in one process."
-    )
-
+from ..errors import ElmoError, OtherProcessError, ProcessError, SettingsError
 
 TIMEOUT = timedelta(minutes=10)  # of operations that all processes reach at about the same time
 PATIENCE = timedelta(days=1)  # while the first process prepares a text, evaluates or writes
 
 
+def environment() -> tuple[int, int]:
+    """Return the rank of this process, from 0, and the number of processes: (0, 1) if WORLD_SIZE is not set or 1.
+
+    Raises ProcessError if the variables are not what torchrun sets.
+    """
+    if os.environ.get("WORLD_SIZE", "1") == "1":
+        return 0, 1
+    names = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+    given = {name: os.environ.get(name, "0" if name == "LOCAL_RANK" else None) for name in names}
+    numbers = [int(value) for name, value in given.items() if name != "MASTER_ADDR" and value and value.isdecimal()]
+    if len(numbers) < 4 or not given["MASTER_ADDR"] or not max(numbers[1:3]) < numbers[0]:
+        told = ", ".join(f"{name} is {'not set' if value is None else repr(value)}" for name, value in given.items())
+        raise ProcessError(
+            f"these environment variables can't be used: {told}. Expected them as torchrun sets them: start the run "
+            "with torchrun, or unset WORLD_SIZE to train in one process."
+        )
+    return numbers[1], numbers[0]
+
+
+def local_rank() -> int:
+    """Return the rank of this process among those of its machine, LOCAL_RANK; 0 if there is one process."""
+    return 0 if environment()[1] == 1 else int(os.environ.get("LOCAL_RANK", 0))
+
+
 class Group:
     """The processes of a run. A single process needs no torch.distributed.
 
-    All methods but `first` must be called by all processes, in the same order: each waits for the others. They raise
-    ProcessError if another process has died or can't be reached.
+    All must call its methods, in the same order: each waits for the others. They raise ProcessError if another process
+    has died or can't be reached.
 
-    rank: number of this process, from 0.
-    size: number of processes.
-    device: where tensors must be for the messages of an update; None: the CPU.
+    device: where tensors must be for the messages of an update.
     patient: the same processes with a longer timeout; None if there is one process.
     """
 
@@ -92,18 +62,11 @@ class Group:
         patient: dist.ProcessGroup | None = None,
     ) -> None:
         self.rank, self.size, self._patient = rank, size, patient
-        self.device = torch.device("cpu") if device is None else device
-
-    @property
-    def first(self) -> bool:
-        """Whether this process writes the files."""
-        return self.rank == 0
+        self.device = device or torch.device("cpu")
+        self.first = rank == 0  # whether this process writes the files
 
     def sum(self, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """Return the sum of each tensor over all processes, by one message.
-
-        tensors: of the same type, on the group's device, and of the same shapes in all processes.
-        """
+        """Return the sum of each tensor over all processes, by one message. All are of one type and on `device`."""
         if self.size == 1:
             return list(tensors)
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
@@ -150,10 +113,7 @@ class Group:
                     dist.broadcast(tensor, 0)
 
     def check_alike(self, value: object, error: ElmoError) -> None:
-        """Raise an error in each process whose value, by its repr, differs from that of the first process.
-
-        In the other processes OtherProcessError is raised.
-        """
+        """Raise an error in each process whose value, by its repr, differs from that of the first process."""
         checksum = zlib.crc32(repr(value).encode())
         alike = self.from_first(checksum) == checksum
         with self.together():
@@ -182,14 +142,13 @@ class Group:
             if failed is None:
                 raise
             raise failed from None
-        if not highest:
-            return
         reporter = self.size - highest
         if failed is not None and reporter == self.rank:
             raise failed
-        raise OtherProcessError(
-            f"process {reporter} of this run has ended with an error, which it prints itself."
-        ) from failed
+        if highest:
+            raise OtherProcessError(
+                f"process {reporter} of this run has ended with an error, which it prints itself."
+            ) from failed
 
     def _largest(self, number: int, patient: dist.ProcessGroup | None = None) -> int:
         value = torch.tensor([number], device=self.device if patient is None else "cpu")
@@ -223,22 +182,16 @@ def _errors_of_others() -> Iterator[None]:
 def processes(device: str) -> Iterator[Group]:
     """Yield the group of processes that torchrun started; without torchrun, a group of this process alone.
 
-    CPUs use gloo, GPUs NCCL. LOCAL_RANK is the number of a process's GPU.
-
-    device: "cpu" or "cuda".
-
-    Raises ProcessError if an environment variable can't be used or another process can't be reached, and SettingsError
-    if there is no such GPU.
+    CPUs use gloo, GPUs NCCL. Raises SettingsError if there is no GPU of the number LOCAL_RANK.
     """
-    _, size = environment()
-    gpu = local_rank()
-    where = torch.device(device, gpu) if device == "cuda" else torch.device(device)
-    if device == "cuda" and torch.cuda.device_count() <= gpu:
-        raise SettingsError(
-            f'training.device is "cuda", but torch finds {torch.cuda.device_count()} GPUs here. Expected at '
-            f'least {gpu + 1}: set it to "cpu", or install a build of torch for this machine\'s GPU.'
-        )
+    (_, size), gpu, where = environment(), local_rank(), torch.device(device)
     if device == "cuda":
+        if torch.cuda.device_count() <= gpu:
+            raise SettingsError(
+                f'training.device is "cuda", but torch finds {torch.cuda.device_count()} GPUs here. Expected at '
+                f'least {gpu + 1}: set it to "cpu", or install a build of torch for this machine\'s GPU.'
+            )
+        where = torch.device(device, gpu)
         torch.cuda.set_device(where)
     if size == 1:
         yield Group(device=where)

@@ -5,7 +5,7 @@ import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,19 +22,10 @@ from .trainer import Trainer
 
 
 class EvaluationRow(NamedTuple):
-    """One evaluation during a run.
+    """One evaluation during a run. docs/pretraining.md tells what the values are.
 
-    step: updates so far.
-    tokens: tokens of one direction so far, `</S>` counted.
-    epochs: the same as a multiple of the training text.
-    seconds: of training and evaluation so far, over all resumes.
-    loss: smoothed training loss, in nats. If the softmax is sampled, its exponential is no perplexity.
-    rate: learning rate.
-    perplexity_forward, perplexity_backward: exp of each direction's mean loss on the held-out sentences, by the full
-        softmax, each sentence from the zero state.
-    perplexity: exp of the mean of both mean losses.
-    predictions: of one direction, over which the perplexities are means.
-    tokens_per_second: smoothed speed of training.
+    tokens: of one direction, `</S>` counted. epochs: the same in units of the training text. seconds: over all resumes.
+    loss: smoothed, of training, in nats. The perplexities are those of the full softmax, from the zero state.
     """
 
     step: int
@@ -51,10 +42,7 @@ class EvaluationRow(NamedTuple):
 
 
 def append_row(path: Path, row: EvaluationRow) -> None:
-    """Append a line, synced to the disk. For infinity and NaN, which JSON lacks, null is written.
-
-    Raises CheckpointError if it can't be written.
-    """
+    """Append a line, synced to the disk. For infinity and NaN, which JSON lacks, null is written."""
     record = {name: value if math.isfinite(value) else None for name, value in row._asdict().items()}
     with writing(path, CheckpointError), path.open("ab") as file:
         file.write(json.dumps(record).encode() + b"\n")
@@ -65,45 +53,29 @@ def append_row(path: Path, row: EvaluationRow) -> None:
 def read_metrics(path: Path) -> list[EvaluationRow]:
     """Return the evaluations in metrics.jsonl; none if there is no file. An incomplete last line is left out.
 
-    null instead of a real number is read as infinity.
-
-    Raises CheckpointError, which names the line, if the file can't be read or is damaged.
+    null is read as infinity. Raises CheckpointError, which names the line, if the file is damaged.
     """
+    kinds = EvaluationRow.__annotations__.items()
+    rows: list[EvaluationRow] = []
+    lines: list[bytes] = []
     try:
         lines = path.read_bytes().splitlines()
+        for line in lines:
+            record = json.loads(line)
+            rows.append(EvaluationRow(*(kind(math.inf if record[n] is None else record[n]) for n, kind in kinds)))
     except FileNotFoundError:
         return []
-    except OSError as error:
-        raise CheckpointError(
-            f"{path}: can't be read ({error}). Expected the evaluations of a run, one JSON object a line."
-        ) from error
-    rows = []
-    for number, line in enumerate(lines, 1):
-        try:
-            rows.append(_row(line))
-        except (ValueError, TypeError, KeyError, OverflowError) as error:
-            if number < len(lines):
-                raise CheckpointError(
-                    f"{path}: line {number} is not the row of an evaluation ({error!r}). Expected one JSON object a "
-                    "line, as the run wrote it: correct that line, or move the file away."
-                ) from error
+    except (OSError, ValueError, TypeError, KeyError, OverflowError) as error:
+        if len(rows) + 1 != len(lines):
+            raise CheckpointError(
+                f"{path}: can't be read (line {len(rows) + 1}: {error!r}). Expected the evaluations of a run, "
+                "one JSON object a line: correct that line, or move the file away."
+            ) from error
     return rows
 
 
-def _row(line: bytes) -> EvaluationRow:
-    record = json.loads(line)
-    kinds = EvaluationRow.__annotations__
-    return EvaluationRow(*(kind(math.inf if record[name] is None else record[name]) for name, kind in kinds.items()))
-
-
 def cut_back(path: Path, step: int) -> None:
-    """Remove the evaluations after a step, and an incomplete last line, before a run continues from that step.
-
-    path: of metrics.jsonl; it need not exist.
-    step: of the checkpoint; -1 removes all.
-
-    Raises CheckpointError if the file can't be read or written.
-    """
+    """Remove the evaluations after a step, and an incomplete last line, before a run continues from that step."""
     rows = [row for row in read_metrics(path) if row.step <= step]
     if path.exists():
         with replacing(path, CheckpointError) as temporary:
@@ -116,13 +88,9 @@ _LINES = {"perplexity_forward": "forward", "perplexity_backward": "backward", "p
 
 
 def draw_curve(path: Path, rows: Sequence[EvaluationRow]) -> bool:
-    """Write a PNG with the perplexity of each direction and their mean over tokens, atomically, on a logarithmic scale.
+    """Write a PNG with the perplexities over tokens, on a logarithmic scale, and return whether it was written.
 
-    path: the file to write.
-    rows: the evaluations of the run.
-
-    Returns whether it was written: not if matplotlib is missing, or if there is no finite perplexity.
-    Raises CheckpointError if the file can't be written.
+    It is not if matplotlib is missing, or if there is no finite perplexity.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -139,16 +107,9 @@ def draw_curve(path: Path, rows: Sequence[EvaluationRow]) -> bool:
     axes.set_yscale("log")
     millions = [row.tokens / 1e6 for row in rows]
     for name, title in _LINES.items():
-        mean = title == "mean"
         values = [getattr(row, name) for row in rows]
-        axes.plot(
-            millions,
-            values,
-            marker=".",
-            label=f"{title}, {values[-1]:.1f}",
-            color="black" if mean else None,
-            ls="-" if mean else "--",
-        )
+        style: dict[str, Any] = {"color": "black", "ls": "-"} if title == "mean" else {"ls": "--"}
+        axes.plot(millions, values, marker=".", label=f"{title}, {values[-1]:.1f}", **style)
     for axis in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         axis(StrMethodFormatter("{x:,.0f}"))
     axes.set_xlabel("tokens seen, millions")
@@ -202,10 +163,7 @@ WORSE_THAN_CHANCE = 2.0  # times the number of words: random weights may be a li
 class Evaluator:
     """Scores the trainer's model on a fixed selection of held-out sentences, and writes model folders.
 
-    trainer: its model is scored, or that of the average of the weights.
-    output: folder of the run.
-    reporter: is told of each evaluation.
-    stop: its first signal ends an evaluation at once.
+    The first signal of `stop` ends an evaluation at once.
     """
 
     def __init__(self, trainer: Trainer, run: Run, output: Path, reporter: Reporter, stop: Stop) -> None:
@@ -217,26 +175,22 @@ class Evaluator:
     def evaluate(self, seconds: float, loss: float, speed: float, best: float) -> float:
         """Score the selection, and write model-last, the metrics and the plot; model-best too if it is the best so far.
 
-        seconds: of training and evaluation so far.
-        loss: smoothed training loss, in nats.
-        speed: tokens per second.
-        best: lowest perplexity of earlier evaluations.
+        seconds, loss, speed: of the row in metrics.jsonl. best: lowest perplexity of earlier evaluations.
 
-        Returns the held-out perplexity, the mean of both directions.
-        Raises CheckpointError if the perplexity of a trained model is not finite, and Stopped if a signal came before
-        the sentences were scored. It then writes nothing.
+        Returns the mean held-out perplexity. Raises CheckpointError if that of a trained model is not finite, Stopped
+        if a signal came before the sentences were scored. It then writes nothing.
         """
         trainer, step = self.trainer, self.trainer.step_number
         sentences = [self.run.heldout.sentence(number) for number in self.chosen]
         try:
             score = self._score(trainer.model_to_keep, sentences, len(sentences))
+            perplexities = score.perplexities
+            if step and not math.isfinite(perplexities.mean):
+                raise WeightsError("infinite")
         except WeightsError as error:  # a loss is not finite
             if step == 0:
                 raise
             raise diverged(f"the held-out perplexity after step {step}", self.output) from error
-        perplexities = score.perplexities
-        if step and not math.isfinite(perplexities.mean):
-            raise diverged(f"the held-out perplexity after step {step}", self.output)
         row = EvaluationRow(
             step=step,
             tokens=trainer.tokens,
@@ -267,11 +221,7 @@ class Evaluator:
         return perplexities.mean
 
     def finish(self, seconds: float) -> None:
-        """Score all held-out sentences at the end of a run, and write the cards of model-last and model-best again.
-
-        It does nothing if the selection is the complete held-out text.
-
-        seconds: of training and evaluation.
+        """Score all held-out sentences at the end, and write the cards again; nothing if that was the selection.
 
         Raises Stopped if a signal came before the sentences were scored. Call it again in the resumed run.
         """
@@ -316,7 +266,7 @@ class Evaluator:
 
 
 def diverged(what: str, output: Path) -> CheckpointError:
-    """Return the error for a number that is not finite. what: the number. output: folder of the run."""
+    """Return the error for a number that is not finite."""
     return CheckpointError(
         f"{what} is not finite: training has diverged. Start a new run in another output folder, with a lower "
         f"training.optimizer.learning_rate. If there are checkpoints in {output / CHECKPOINTS}, they are "

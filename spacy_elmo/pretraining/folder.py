@@ -73,8 +73,6 @@ def refuse_other_folder(output: Path) -> None:
 def check_new_run(config: PretrainConfig, output: Path) -> None:
     """Refuse a new run by all that can be checked without reading a text.
 
-    output: folder of the run, whose files do not belong to the texts. Paths are relative to the working directory.
-
     Raises ElmoError if `output` holds files that the run would replace, if a text or a file is missing, if the files of
         paths.init can't be used, or if the settings do not fit them.
     """
@@ -106,12 +104,7 @@ def check_new_run(config: PretrainConfig, output: Path) -> None:
 
 
 class Init(NamedTuple):
-    """The biLM of paths.init, found.
-
-    name: as it was set.
-    folder: of its options.json and weights.hdf5.
-    output: folder of its softmax.hdf5 and vocabulary.txt; None if it has no softmax.
-    """
+    """The biLM of paths.init: its folder, and that of its softmax.hdf5 and vocabulary.txt, None if it has none."""
 
     name: str
     folder: Path
@@ -142,13 +135,10 @@ def _words_file(paths: PathSettings, init: Init | None) -> Path | None:
 class Run:
     """What a run knows of itself.
 
-    train, heldout: its texts; see `texts`.
-    vocabulary: the words to predict.
     identity: SHA-256 of run.json, which has the settings and texts; each checkpoint holds it.
     resumed: whether there is a checkpoint, from which the weights are read.
-    init_sha256: of the weights of paths.init; None if it is not set, or if an earlier version did not write it down.
+    init_sha256: of the weights of paths.init; None if it is not set, or was not written down by an earlier version.
     total_tokens: length of the run, in tokens of one direction, `</S>` counted.
-    processes: their number.
     readers: which programs can read the biLM, as a line.
     """
 
@@ -192,79 +182,51 @@ class Run:
             return None
 
 
-def open_run(config: PretrainConfig, output: Path) -> Run:
+def open_run(config: PretrainConfig, output: Path, first: bool = True) -> Run:
     """Prepare the texts and the vocabulary of a run, or open those of a run that is resumed.
 
-    Raises SettingsError if a run is resumed with other settings or texts; then its checkpoints stay. Raises ElmoError
-    if a file can't be read or written.
+    first: whether this process writes and checks; the others open what it has prepared.
+
+    Raises SettingsError if a run is resumed with other settings or texts; then its checkpoints stay.
     """
-    path, paths = output / RUN, config.paths
-    resumed = has_checkpoint(output)
-    if resumed:
-        record = _read(path)
+    path, paths, resumed = output / RUN, config.paths, has_checkpoint(output)
+    record = _read(path) if resumed or not first else {"settings": _fixed_settings(config)}
+    sources = [(paths.train, output / TRAIN_TEXT)]
+    sources += [] if paths.heldout is None else [(paths.heldout, output / HELDOUT_TEXT)]
+    if first and resumed:
         _compare(path, record["settings"], _fixed_settings(config))
-        for source, folder in _sources(config, output):
-            _check_text(source, PreparedCorpus.open(folder), output)
-    else:
-        for source, folder in _sources(config, output):
+        for source, folder in sources:
+            _check_text(source, PreparedCorpus(folder), output)
+    elif first:
+        for source, folder in sources:
             prepare(source, folder, config.corpus.language, output)
-    train, heldout = _open_texts(config, output)
-    texts: dict[str, Any] = {
-        "train": train.meta.sha256,
-        "heldout": heldout.meta.sha256,
-        "sentences": [len(train), len(heldout)],
-    }
-    if resumed:
-        _compare(path, record["texts"], texts)
-        vocabulary = Vocabulary.read(output / WORDS)
-        _check_digests(path, record["texts"], paths, vocabulary.words)
+    train = PreparedCorpus(output / TRAIN_TEXT)
+    if paths.heldout is None:
+        train, heldout = train.cut(config.corpus.heldout_share)
     else:
-        init = None if paths.init is None else find_init(paths.init)
-        vocabulary = find_vocabulary(config, train, init)
-        vocabulary.write(output / WORDS)
-        words = _sha256_of_words(vocabulary.words)
-        texts |= {
-            "vocabulary": words,
-            "paths.vocabulary": None if paths.vocabulary is None else words,
-            "paths.init": None if init is None else _sha256_of_weights(init.folder),
-        }
-        record = {"settings": _fixed_settings(config), "texts": texts}
-        with replacing(path, SettingsError) as temporary, writing(path, SettingsError):
-            temporary.write_text(json.dumps(record, indent=2), encoding="utf8")
-    write_config(config, output / CONFIG)
-    return _run(config, record, train, heldout, vocabulary, resumed)
-
-
-def reopen_run(config: PretrainConfig, output: Path) -> Run:
-    """Return what `open_run` returned in the first process of a run, for its other processes."""
-    texts, vocabulary = _open_texts(config, output), Vocabulary.read(output / WORDS)
-    return _run(config, _read(output / RUN), *texts, vocabulary, has_checkpoint(output))
-
-
-def _run(
-    config: PretrainConfig,
-    record: dict[str, dict[str, Any]],
-    train: PreparedCorpus,
-    heldout: PreparedCorpus,
-    vocabulary: Vocabulary,
-    resumed: bool,
-) -> Run:
+        heldout = PreparedCorpus(output / HELDOUT_TEXT)
+    if first:
+        texts: dict[str, Any] = {"train": train.meta.sha256, "heldout": heldout.meta.sha256}
+        texts["sentences"] = [len(train), len(heldout)]
+        if resumed:
+            _compare(path, record["texts"], texts)
+            _check_digests(path, record["texts"], paths, Vocabulary.read(output / WORDS).words)
+        else:
+            init = None if paths.init is None else find_init(paths.init)
+            vocabulary = find_vocabulary(config, train, init)
+            vocabulary.write(output / WORDS)
+            words = _sha256_of_words(vocabulary.words)
+            record["texts"] = texts | {
+                "vocabulary": words,
+                "paths.vocabulary": None if paths.vocabulary is None else words,
+                "paths.init": None if init is None else _sha256_of_weights(init.folder),
+            }
+            with replacing(path, SettingsError) as temporary, writing(path, SettingsError):
+                temporary.write_text(json.dumps(record, indent=2), encoding="utf8")
+        write_config(config, output / CONFIG)
     identity = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
-    init = record["texts"].get("paths.init")  # runs of earlier versions do not have it
-    return Run(config, train, heldout, vocabulary, identity, resumed, init)
-
-
-def _sources(config: PretrainConfig, output: Path) -> list[tuple[str, Path]]:
-    """Return the texts of the settings, and the folders in which they are prepared."""
-    sources = [(config.paths.train, output / TRAIN_TEXT)]
-    return sources if config.paths.heldout is None else [*sources, (config.paths.heldout, output / HELDOUT_TEXT)]
-
-
-def _open_texts(config: PretrainConfig, output: Path) -> tuple[PreparedCorpus, PreparedCorpus]:
-    train = PreparedCorpus.open(output / TRAIN_TEXT)
-    if config.paths.heldout is None:
-        return train.cut(config.corpus.heldout_share)
-    return train, PreparedCorpus.open(output / HELDOUT_TEXT)
+    init_sha256 = record["texts"].get("paths.init")  # runs of earlier versions do not have it
+    return Run(config, train, heldout, Vocabulary.read(output / WORDS), identity, resumed, init_sha256)
 
 
 def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus, init: Init | None = None) -> Vocabulary:
@@ -272,10 +234,6 @@ def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus, init: Init |
 
     They are the words of paths.vocabulary; if it is not set, those of paths.init, if it has a softmax; otherwise the
     most frequent words of the text.
-
-    init: what `find_init` returns for paths.init.
-
-    Raises ElmoError if a file can't be used.
     """
     settings, source = config.vocabulary, _words_file(config.paths, init)
     counted = count_words(corpus)
@@ -362,34 +320,31 @@ def _check_digests(path: Path, recorded: dict[str, Any], paths: PathSettings, wo
 
     Digests that are not recorded are not compared, and neither are files that no longer exist.
     """
-    if recorded.get("vocabulary", _sha256_of_words(words)) != _sha256_of_words(words):
-        _other_contents(str(path.with_name(WORDS)), path)
+
+    def compare(name: str, old: str, now: str) -> None:
+        if old != now:
+            raise SettingsError(
+                f"{name}: not with the contents (SHA-256 in {path}) that this run was started with. Put the right file "
+                f"there to go on. {_NEW}"
+            )
+
+    if "vocabulary" in recorded:
+        compare(str(path.with_name(WORDS)), recorded["vocabulary"], _sha256_of_words(words))
     for key, setting in (("paths.vocabulary", paths.vocabulary), ("paths.init", paths.init)):
-        if key not in recorded:
-            continue
-        old = recorded[key]
-        if (old is None) != (setting is None):
+        old = recorded.get(key)
+        if key in recorded and (old is None) != (setting is None):
             _changed(path, key, "null" if old is None else f"a file of SHA-256 {old}", setting or "null")
-        if setting is not None and _sha256_now(key, setting) not in (None, old):
-            _other_contents(f"{key}: {setting}", path)
-
-
-def _other_contents(name: str, run: Path) -> NoReturn:
-    raise SettingsError(
-        f"{name}: not with the contents (SHA-256 in {run}) that this run was started with. Put the right file there to "
-        f"go on. {_NEW}"
-    )
-
-
-def _sha256_now(key: str, setting: str) -> str | None:
-    """Return the digest of the file that a setting names; None if it no longer exists."""
-    if key == "paths.vocabulary":
-        return _sha256_of_words(read_words(Path(setting))) if Path(setting).is_file() else None
-    try:
-        folder = find_bilm(setting)
-    except SettingsError:  # a biLM whose download or package was removed after the run began
-        return None
-    return _sha256_of_weights(folder) if (folder / WEIGHTS).is_file() else None
+        if old is None or setting is None:
+            continue
+        if key == "paths.init":
+            try:
+                folder = find_bilm(setting)
+            except SettingsError:  # a biLM whose download or package was removed after the run began
+                continue
+            if (folder / WEIGHTS).is_file():
+                compare(f"{key}: {setting}", old, _sha256_of_weights(folder))
+        elif Path(setting).is_file():
+            compare(f"{key}: {setting}", old, _sha256_of_words(read_words(Path(setting))))
 
 
 def _sha256_of_words(words: Sequence[str]) -> str:
@@ -409,10 +364,7 @@ def _sha256_of_weights(folder: Path) -> str:
 
 
 def starting_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel:
-    """Return the model before the first update, with random weights or those of paths.init.
-
-    Raises ElmoError if the files of paths.init can't be used, or do not fit the settings.
-    """
+    """Return the model before the first update, with random weights or those of paths.init."""
     generator = torch.Generator().manual_seed(config.training.seed)
     softmax = _output_layer(config.bilm, config.training.softmax, vocabulary)
     unigram = vocabulary.log_unigram()
@@ -436,7 +388,6 @@ def empty_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel
 
 
 def _trained(config: PretrainConfig, init: Init) -> BiLM | LanguageModel:
-    """Return the biLM of paths.init, with its softmax if it has one. Raises ElmoError as `starting_model` does."""
     path = init.folder / OPTIONS
     if read_options(path) != config.bilm:
         raise SettingsError(

@@ -30,15 +30,12 @@ _NEEDED = ("softmax.hdf5", "vocabulary.txt", DIGEST)
 
 
 def package_name(name: str) -> str:
-    """Return the name of the package of an embedded biLM's softmax. name: of the biLM, like en_mini."""
+    """Return the name of the package of an embedded biLM's softmax."""
     return f"spacy-elmo-{name.replace('_', '-')}-softmax"
 
 
 def package_folder(name: str, weights: Path) -> Path | None:
     """Return the folder of an embedded biLM's softmax; None if no package with it is installed.
-
-    name: of the biLM, like en_mini.
-    weights: the biLM's weights.hdf5.
 
     Raises WeightsError if the package can't be loaded, lacks files, or belongs to other weights.
     """
@@ -88,13 +85,10 @@ def refuse_new_run(folder: Path) -> None:
 
 
 def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
-    """Return the folder of a model's softmax.hdf5 and vocabulary.txt.
+    """Return the folder of a model's softmax.hdf5 and vocabulary.txt; None for en_mini without its softmax's package.
 
     model: a folder, that of a run for its model-best, en_mini for the embedded biLM, whose softmax is in a package of
         its own, or the name of a published biLM or of one in a package, whose softmax is beside the biLM.
-
-    Returns None if the package with the softmax of en_mini is not installed.
-    Raises WeightsError if that package does not belong to the embedded biLM, and ElmoError as `folder_named` does.
     """
     if is_embedded(model):
         return package_folder(EMBEDDED, Path(embedded_files()[1]))
@@ -102,16 +96,13 @@ def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
 
 
 def folders_of(model: str | os.PathLike[str]) -> set[Path]:
-    """Return the folders in which a model's files are: of the biLM, of its softmax, and of the run that wrote them.
-
-    model: as in `softmax_folder`, which also tells the errors.
-    """
+    """Return the folders in which a model's files are: of the biLM, of its softmax, and of the run that wrote them."""
     folders = {Path(os.path.realpath(folder)) for folder in (find_bilm(model), softmax_folder(model)) if folder}
     return folders | {folder.parent for folder in folders if (folder.parent / RUN).is_file()}
 
 
 def has_softmax(model: str | os.PathLike[str]) -> bool:
-    """Return whether a model has a softmax. model: as in `softmax_folder`, which also tells the errors."""
+    """Return whether a model (see `softmax_folder`) has a softmax."""
     folder = softmax_folder(model)
     return folder is not None and (folder / SOFTMAX).exists()
 
@@ -127,7 +118,7 @@ def no_package(model: str | os.PathLike[str]) -> WeightsError:
 
 
 def no_softmax(model: str | os.PathLike[str]) -> ElmoError:
-    """Return the error that says how a biLM without a softmax is tuned. model: as in `softmax_folder`."""
+    """Return the error that says how a biLM without a softmax is tuned."""
     if is_embedded(model):
         return no_package(model)
     return SettingsError(
@@ -138,16 +129,8 @@ def no_softmax(model: str | os.PathLike[str]) -> ElmoError:
     )
 
 
-_EXPECTED = f"{OPTIONS}, {WEIGHTS}, {SOFTMAX} and {WORDS}"
-
-
 class LanguageModel:
-    """A biLM with the output layer that predicts words.
-
-    source: the model's name in messages.
-
-    Raises WeightsError if the sizes of the three do not fit each other.
-    """
+    """A biLM with the output layer that predicts words. Raises WeightsError if the sizes do not fit each other."""
 
     def __init__(self, bilm: BiLM, softmax: OutputLayer, vocabulary: Vocabulary, source: str = "the model") -> None:
         rows, width = softmax.n_words, softmax.projection_dim
@@ -177,8 +160,7 @@ class LanguageModel:
     def load(cls, model: str | os.PathLike[str], *, untrusted: bool = False) -> "LanguageModel":
         """Read options.json, weights.hdf5, softmax.hdf5, vocabulary.txt, and vocabulary.counts.npy if it exists.
 
-        model: the folder, also of a run, or a name such as en_mini, the embedded biLM, whose softmax is in a package of
-            its own.
+        model: see `softmax_folder`.
         untrusted: whether a process of its own reads the HDF5 files of a folder (see `read_weights`).
 
         Raises ElmoError, which names the file that is missing or damaged.
@@ -187,11 +169,6 @@ class LanguageModel:
         if output is None:
             raise no_package(model)
         refuse_new_run(folder)
-        if not folder.is_dir():
-            raise WeightsError(
-                f"{folder}: no such folder. Expected the folder of a biLM with its softmax ({_EXPECTED}), or that "
-                "of a pretraining run."
-            )
         if is_unfinished(folder):
             raise WeightsError(
                 f"{folder}: the process that wrote it ended before it was complete, so its files may be of two "
@@ -207,8 +184,10 @@ class LanguageModel:
                 "the model that this writes."
             )
         if missing:
+            what = f"{', '.join(missing)} missing" if folder.is_dir() else "no such folder"
             raise WeightsError(
-                f"{folder}: {', '.join(missing)} missing. Expected the folder of a biLM with its softmax: {_EXPECTED}."
+                f"{folder}: {what}. Expected the folder of a biLM with its softmax "
+                f"({', '.join(FILES)}), or that of a pretraining run."
             )
         options = read_options(folder / OPTIONS)
         untrusted &= not is_embedded(model)
@@ -217,15 +196,10 @@ class LanguageModel:
         return cls(bilm, softmax, Vocabulary.read(output / WORDS), str(model))
 
     def save(self, folder: str | os.PathLike[str], softmax_dtype: npt.DTypeLike = np.float32) -> None:
-        """Write the files that `load` reads.
+        """Write the files that `load` reads; other files stay.
 
         A new folder appears complete. In an existing folder the files are replaced one by one after all of them were
         written. If the process is killed in between, `load` refuses the folder until it is saved again.
-
-        folder: a new folder, or an existing one, whose other files stay.
-        softmax_dtype: float32, or float16 for a softmax of half the size.
-
-        Raises ElmoError if the files can't be written.
         """
         with replacing_folder(folder, (*FILES, COUNTS), WeightsError) as temporary:
             write_options(temporary / OPTIONS, self.bilm.options)
@@ -235,13 +209,7 @@ class LanguageModel:
 
 
 def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, compress: bool = False) -> None:
-    """Write the softmax.hdf5 of either kind of softmax.
-
-    dtype: type of the values in the file: float32 or float16.
-    compress: whether to use HDF5's filters shuffle and gzip.
-
-    Raises WeightsError if a value is not finite in this type, or if the file can't be written.
-    """
+    """Write the softmax.hdf5 of either kind of softmax. dtype: of the values in the file, float32 or float16."""
     arrays = {name: values.cpu().numpy() for name, values in layer.state_dict().items()}
     if isinstance(layer, AdaptiveSoftmax):
         write_adaptive(path, layer.cutoffs, arrays, dtype, compress=compress)
@@ -250,12 +218,7 @@ def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, 
 
 
 def read_output_layer(path: Path, *, untrusted: bool = False) -> OutputLayer:
-    """Read the softmax.hdf5 of either kind of softmax.
-
-    untrusted: whether a process of its own reads it.
-
-    Raises WeightsError if it is missing or damaged.
-    """
+    """Read the softmax.hdf5 of either kind of softmax. untrusted: whether a process of its own reads it."""
     cutoffs, arrays = (ask_output_layer if untrusted else read_trusted)(path)
     layer: OutputLayer
     if cutoffs is None:

@@ -25,57 +25,17 @@ class Scorer(Protocol):
     def loss(
         self, leaves: Sequence[Tensor], top: Tensor, direction: int, part: slice, matmul_dtype: torch.dtype
     ) -> Tensor:
-        """Return the sum of -log p(target), in nats, over one direction of some streams.
+        """Return the sum of -log p(target), in nats, over one direction of the streams of a part.
 
-        leaves: as `leaves` returned them.
         top: *Shape:* (steps * streams of the part, projection_dim), outputs of the top LSTM layer.
-        direction: 0 forward, 1 backward.
-        part: the streams.
-        matmul_dtype: type of the matrix multiplications.
         """
 
 
-class Objective(Protocol):
-    """A softmax with its optimizer.
-
-    For each update the trainer calls, in this order: `scorer` and `add` for each batch; `gradients`, the sums over the
-    batches; `replace` with these sums over all processes, clipped; and `update`. If the sums are not finite, it calls
-    neither `replace` nor `update`.
-    """
-
-    def scorer(self, targets: Tensor, seed: int, group: Group) -> Scorer:
-        """Return what computes the losses of a batch.
-
-        targets: *Shape:* (2, steps, streams), ids of the vocabulary.
-        seed: of the negatives; the same in all processes.
-        group: the processes of the run.
-        """
-
-    def add(self, scorer: Scorer, gradients: list[Tensor]) -> None:
-        """Add the gradients of a batch, of its scorer's leaves in their order."""
-
-    def gradients(self) -> list[Tensor]:
-        """Return the sums of the gradients since the last update. The caller may change them in place."""
-
-    def replace(self, gradients: Sequence[Tensor]) -> None:
-        """Use other gradients for the update, of the shapes that `gradients` returned."""
-
-    def update(self, rate: float, step: int) -> None:
-        """Apply the gradients, and forget them. step: number of the update, from 1."""
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """Return the optimizer's state as arrays by their names."""
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Set the optimizer's state to what `arrays` returned."""
-
-
-class _RowScorer:
+class RowScorer:
     """Computes losses with some rows of a softmax.
 
-    rows: *Shape:* (rows,), ids of the words, first the sampled ones.
-    targets: *Shape:* (2, steps, streams), indices into `rows`.
-    sample_log_expected, target_log_expected: see `sampled_loss`. The latter has the shape of `targets`.
+    rows: ids of the words, first the sampled ones. targets: *Shape:* (2, steps, streams), indices into `rows`.
+    The expected counts, as logarithms, are those of `sampled_loss`, of the sampled rows and of the targets.
     """
 
     def __init__(
@@ -91,44 +51,44 @@ class _RowScorer:
     def loss(
         self, leaves: Sequence[Tensor], top: Tensor, direction: int, part: slice, matmul_dtype: torch.dtype
     ) -> Tensor:
+        targets, expected = (t[direction, :, part].reshape(-1) for t in (self.targets, self.target_log_expected))
         weight, bias = leaves
-        targets, expected = self.targets[direction, :, part], self.target_log_expected[direction, :, part]
-        return sampled_loss(
-            top, weight, bias, targets.reshape(-1), self.sample_log_expected, expected.reshape(-1), matmul_dtype
-        )
+        return sampled_loss(top, weight, bias, targets, self.sample_log_expected, expected, matmul_dtype)
 
 
 class RowObjective:
     """The sampled softmax, of which an update changes only the rows of sampled words and targets, or the full softmax.
 
+    For each update call `add` for each batch, `gradients`, and `update` with their sums over all processes, clipped.
     All processes draw the same negatives, and each uses the rows of the targets of all processes. So their gradients
     have the same rows, and can be summed.
 
-    softmax: changed in place.
     negatives: number of sampled words; None: the full softmax.
     """
 
     def __init__(self, softmax: Softmax, negatives: int | None, settings: OptimizerSettings) -> None:
         self.softmax = softmax
         self.sampler = None if negatives is None else LogUniform(len(softmax.bias), negatives)
-        self.weight = row_optimizer(softmax.weight.data, settings)
-        self.bias = row_optimizer(softmax.bias.data[:, None], settings)
+        tables = {"weight": softmax.weight.data, "bias": softmax.bias.data[:, None]}
+        self.optimizers = {name: row_optimizer(table, settings) for name, table in tables.items()}
         self._sums: list[tuple[Tensor, list[Tensor]]] = []  # rows, and gradients of weight and bias; at most one
 
-    def scorer(self, targets: Tensor, seed: int, group: Group) -> Scorer:
+    def scorer(self, targets: Tensor, seed: int, group: Group) -> RowScorer:
+        """Return what computes the losses of a batch.
+
+        targets: *Shape:* (2, steps, streams), ids of the vocabulary. seed: of the negatives; the same in all processes.
+        """
         if self.sampler is None:
             n_words = len(self.softmax.bias)
             zeros = torch.zeros(n_words, device=targets.device)
-            return _RowScorer(
-                self.softmax, torch.arange(n_words, device=targets.device), targets, zeros, zeros[targets]
-            )
+            return RowScorer(self.softmax, torch.arange(n_words, device=targets.device), targets, zeros, zeros[targets])
         sample, n_draws = self.sampler.draw(torch.Generator().manual_seed(seed), targets.device)
         words = group.union(targets)
         in_sample = torch.searchsorted(sample, words).clamp_(max=len(sample) - 1)
         not_sampled = sample[in_sample] != words
         row_of_word = torch.where(not_sampled, len(sample) - 1 + not_sampled.cumsum(0), in_sample)
         word_of_target = torch.searchsorted(words, targets)
-        return _RowScorer(
+        return RowScorer(
             self.softmax,
             torch.cat([sample, words[not_sampled]]),
             row_of_word[word_of_target],
@@ -136,9 +96,8 @@ class RowObjective:
             self.sampler.log_expected(words, n_draws)[word_of_target],
         )
 
-    def add(self, scorer: Scorer, gradients: list[Tensor]) -> None:
-        # the sums have the rows of all batches of the update
-        assert isinstance(scorer, _RowScorer)
+    def add(self, scorer: RowScorer, gradients: list[Tensor]) -> None:
+        """Add the gradients of a batch, of its scorer's leaves. The sums have the rows of all batches."""
         self._sums.append((scorer.rows, gradients))
         if len(self._sums) > 1:
             rows, index = torch.unique(torch.cat([rows for rows, _ in self._sums]), return_inverse=True)
@@ -149,26 +108,27 @@ class RowObjective:
             self._sums = [(rows, sums)]
 
     def gradients(self) -> list[Tensor]:
+        """Return the sums since the last update. The caller may change them in place."""
         return self._sums[0][1]
 
-    def replace(self, gradients: Sequence[Tensor]) -> None:
-        self._sums = [(self._sums[0][0], list(gradients))]
-
-    def update(self, rate: float, step: int) -> None:
-        rows, (d_weight, d_bias) = self._sums.pop()
-        self.weight.update(rows, d_weight, rate, step)
-        self.bias.update(rows, d_bias[:, None], rate, step)
+    def update(self, gradients: Sequence[Tensor], rate: float, step: int) -> None:
+        """Apply gradients of the shapes that `gradients` returned, and forget the sums. step: from 1."""
+        rows, _ = self._sums.pop()
+        for optimizer, gradient in zip(self.optimizers.values(), gradients):
+            optimizer.update(rows, gradient.reshape(len(rows), -1), rate, step)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        both = (("weight", self.weight), ("bias", self.bias))
+        """Return the optimizer's state by names."""
+        both = self.optimizers.items()
         return {f"{title}/{name}": t.cpu().numpy().copy() for title, rows in both for name, t in rows.state().items()}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        for title, rows in (("weight", self.weight), ("bias", self.bias)):
-            rows.restore({name: torch.from_numpy(np.array(arrays[f"{title}/{name}"])) for name in rows.state()})
+        for title, rows in self.optimizers.items():
+            for name, tensor in rows.state().items():
+                tensor.copy_(torch.from_numpy(np.array(arrays[f"{title}/{name}"])))
 
 
-class _AdaptiveScorer:
+class AdaptiveScorer:
     def __init__(self, softmax: AdaptiveSoftmax, targets: Tensor) -> None:
         self.softmax, self.targets = softmax, targets
 
@@ -183,15 +143,18 @@ class _AdaptiveScorer:
 
 
 class AdaptiveObjective:
-    """The adaptive softmax. Each update changes all of its parameters. Weight decay is not used."""
+    """The adaptive softmax, of which an update changes all parameters. Weight decay is not used.
+
+    Its methods are those of `RowObjective`.
+    """
 
     def __init__(self, softmax: AdaptiveSoftmax, settings: OptimizerSettings) -> None:
-        self.softmax, self.parameters = softmax, list(softmax.parameters())
+        self.softmax = softmax
         self.optimizer = dense_optimizer(softmax.named_parameters(), replace(settings, weight_decay=0.0))
         self._sums: list[Tensor] = []
 
-    def scorer(self, targets: Tensor, seed: int, group: Group) -> Scorer:
-        return _AdaptiveScorer(self.softmax, targets)
+    def scorer(self, targets: Tensor, seed: int, group: Group) -> AdaptiveScorer:
+        return AdaptiveScorer(self.softmax, targets)
 
     def add(self, scorer: Scorer, gradients: list[Tensor]) -> None:
         self._sums = [a + b for a, b in zip(self._sums, gradients)] if self._sums else list(gradients)
@@ -199,11 +162,8 @@ class AdaptiveObjective:
     def gradients(self) -> list[Tensor]:
         return self._sums
 
-    def replace(self, gradients: Sequence[Tensor]) -> None:
-        self._sums = list(gradients)
-
-    def update(self, rate: float, step: int) -> None:
-        for parameter, gradient in zip(self.parameters, self._sums):
+    def update(self, gradients: Sequence[Tensor], rate: float, step: int) -> None:
+        for parameter, gradient in zip(self.softmax.parameters(), gradients):
             parameter.grad = gradient
         self._sums = []
         set_rate(self.optimizer, rate)
@@ -216,11 +176,8 @@ class AdaptiveObjective:
         restore_optimizer(self.optimizer, arrays)
 
 
-def objective_of(settings: TrainingSettings, model: LanguageModel) -> Objective:
-    """Return what computes the loss of a model and updates its softmax in place.
-
-    Raises SettingsError if there are more negatives than words.
-    """
+def objective_of(settings: TrainingSettings, model: LanguageModel) -> RowObjective | AdaptiveObjective:
+    """Return what computes the loss of a model and updates its softmax in place."""
     softmax, n_words = settings.softmax, len(model.vocabulary)
     if isinstance(model.softmax, AdaptiveSoftmax):
         return AdaptiveObjective(model.softmax, settings.optimizer)
@@ -229,5 +186,4 @@ def objective_of(settings: TrainingSettings, model: LanguageModel) -> Objective:
             f"training.softmax.negatives is {softmax.negatives}, but the vocabulary has {n_words} words. Expected "
             'at most that many: set it lower, or training.softmax.kind to "full".'
         )
-    negatives = softmax.negatives if softmax.kind == "sampled" else None
-    return RowObjective(model.softmax, negatives, settings.optimizer)
+    return RowObjective(model.softmax, softmax.negatives if softmax.kind == "sampled" else None, settings.optimizer)

@@ -16,13 +16,7 @@ from .config import OptimizerSettings, ScheduleSettings
 
 
 def rate_at(schedule: ScheduleSettings, step: int, total: int) -> float:
-    """Return the factor of the learning rate in an update.
-
-    The factor rises linearly over `warmup_steps` updates to 1. Over the last `decay_share` of the run it falls to
-    `final_share`, linearly or along half a cosine; it stays at 1 if the schedule is constant.
-
-    step: number of the update, from 0 to total - 1.
-    """
+    """Return the factor of the learning rate in an update. step: from 0 to total - 1."""
     rise = min(1.0, (step + 1) / max(1, schedule.warmup_steps))
     if schedule.kind == "constant":
         return rise
@@ -33,45 +27,24 @@ def rate_at(schedule: ScheduleSettings, step: int, total: int) -> float:
 
 
 class AdamRows:
-    """Adam (Kingma and Ba 2015) for rows of a table.
-
-    table: *Shape:* (all rows, width), float32. It is changed in place.
-    beta1, beta2: decay of the averages of the gradients and of their squares.
-    """
+    """Adam (Kingma and Ba 2015) for rows of a table, *Shape:* (all rows, width), float32, changed in place."""
 
     def __init__(self, table: Tensor, beta1: float, beta2: float, epsilon: float = 1e-8) -> None:
         self.table, self.beta1, self.beta2, self.epsilon = table, beta1, beta2, epsilon
         self.first, self.second = torch.zeros_like(table), torch.zeros_like(table)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the averages. They share their memory with this object."""
+        """Return the averages themselves, not copies."""
         return {"first": self.first, "second": self.second}
-
-    def restore(self, state: Mapping[str, Tensor]) -> None:
-        self.first.copy_(state["first"])
-        self.second.copy_(state["second"])
 
     @torch.no_grad()
     def update(self, rows: Tensor, d_rows: Tensor, rate: float, step: int) -> None:
-        """Update rows.
-
-        rows: *Shape:* (n,), int64, distinct indices of rows.
-        d_rows: *Shape:* (n, width), their gradients.
-        step: number of the update, from 1.
-        """
+        """Update distinct rows with their gradients, *Shape:* (rows, width). step: from 1."""
         size, correction = rate / (1 - self.beta1**step), math.sqrt(1 - self.beta2**step)
         library = loops(self.table)
         if library is not None:
-            rows, d_rows = rows.contiguous(), d_rows.contiguous()
-            library.adam_rows(
-                *_sizes(self.table, rows),
-                *_addresses(rows, d_rows, self.table, self.first, self.second),
-                size,
-                correction,
-                self.beta1,
-                self.beta2,
-                self.epsilon,
-            )
+            given = _given(rows.contiguous(), d_rows.contiguous(), self.table, self.first, self.second)
+            library.adam_rows(*given, size, correction, self.beta1, self.beta2, self.epsilon)
             return
         first = self.first[rows].lerp_(d_rows, 1 - self.beta1)
         second = self.second[rows].mul_(self.beta2).addcmul_(d_rows, d_rows, value=1 - self.beta2)
@@ -80,10 +53,10 @@ class AdamRows:
 
 
 class AdagradRows:
-    """Adagrad (Duchi et al. 2011) for rows of a table.
+    """Adagrad (Duchi et al. 2011), as `AdamRows`.
 
-    table: *Shape:* (all rows, width), float32. It is changed in place.
     initial_accumulator: first value of the sums of squares; 1 in bilm-tf.
+    epsilon: torch's default; TensorFlow's Adagrad has none.
     """
 
     def __init__(self, table: Tensor, initial_accumulator: float, epsilon: float = 1e-10) -> None:
@@ -91,41 +64,27 @@ class AdagradRows:
         self.squares = torch.full_like(table, initial_accumulator)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the sums of squares. They share their memory with this object."""
+        """Return the sums of squares themselves, not a copy."""
         return {"squares": self.squares}
-
-    def restore(self, state: Mapping[str, Tensor]) -> None:
-        self.squares.copy_(state["squares"])
 
     @torch.no_grad()
     def update(self, rows: Tensor, d_rows: Tensor, rate: float, step: int) -> None:
-        """Update rows, as `AdamRows.update` does."""
         library = loops(self.table)
         if library is not None:
-            rows, d_rows = rows.contiguous(), d_rows.contiguous()
-            library.adagrad_rows(
-                *_sizes(self.table, rows),
-                *_addresses(rows, d_rows, self.table, self.squares),
-                rate,
-                self.epsilon,
-            )
+            given = _given(rows.contiguous(), d_rows.contiguous(), self.table, self.squares)
+            library.adagrad_rows(*given, rate, self.epsilon)
             return
         squares = self.squares[rows].addcmul_(d_rows, d_rows)
         self.squares[rows] = squares
         self.table[rows] -= rate * d_rows / (squares.sqrt() + self.epsilon)
 
 
-def _sizes(table: Tensor, rows: Tensor) -> tuple[int, int]:
-    return len(rows), table.shape[1]
-
-
-def _addresses(rows: Tensor, d_rows: Tensor, table: Tensor, *state: Tensor) -> list[int]:
-    real, shape = torch.float32, tuple(table.shape)
-    return [
-        address("rows", rows, torch.int64, (len(rows),)),
-        address("d_rows", d_rows, real, (len(rows), shape[1])),
-        *(address("table or state", array, real, shape) for array in (table, *state)),
-    ]
+def _given(rows: Tensor, d_rows: Tensor, table: Tensor, *state: Tensor) -> list[int]:
+    """Return sizes and addresses, as the compiled loops take them."""
+    n, width = len(rows), table.shape[1]
+    arrays = [address("table or state", array, torch.float32, tuple(table.shape)) for array in (table, *state)]
+    given = [address("rows", rows, torch.int64, (n,)), address("d_rows", d_rows, torch.float32, (n, width))]
+    return [n, width, *given, *arrays]
 
 
 # of Jordan's post: the polynomial a x + b x^3 + c x^5 brings singular values near 1 in few iterations, not exactly to 1
@@ -142,45 +101,40 @@ def is_matrix(name: str) -> bool:
     """Tell whether Muon updates a parameter: the matrices of the LSTMs, the highway layers and the CNN's projection.
 
     Convolutions stay with AdamW: Muon gained nothing there (docs/pretraining.md).
-
-    name: that torch's modules give, like "lstm.layers.0.projection".
     """
     return name.startswith(_MATRICES) and not name.endswith("bias")
+
+
+Members = list[tuple[str, nn.Parameter]]
 
 
 class MuonAdamW(torch.optim.AdamW):
     """AdamW in which Muon updates the matrices. Weight decay is the same for both: w becomes w - rate * decay * w.
 
     Each gate of each direction is a matrix of its own: the file's arrays hold several gates for speed alone.
-
-    matrices: names and parameters that Muon updates; they are in AdamW's groups, too.
     """
 
     def __init__(
         self,
         groups: list[dict[str, Any]],
-        matrices: Sequence[tuple[str, nn.Parameter]],
+        matrices: Members,
         settings: OptimizerSettings,
         matmul_dtype: torch.dtype,
     ) -> None:
         betas = (settings.beta1, settings.beta2)
         super().__init__(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=True)
-        self.matrices, self.momentum, self.matmul_dtype = list(matrices), settings.momentum, matmul_dtype
+        self.matrices, self.momentum, self.matmul_dtype = matrices, settings.momentum, matmul_dtype
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]  # no loss
         """Make one update from the parameters' gradients. closure: not used."""
-        gradients = [parameter.grad for _, parameter in self.matrices]
+        gradients = {name: parameter.grad for name, parameter in self.matrices}
         for _, parameter in self.matrices:
             parameter.grad = None  # AdamW leaves out a parameter without a gradient
         super().step()
         groups = {id(parameter): group for group in self.param_groups for parameter in group["params"]}
         for members in self._together():
-            given = [
-                (name, parameter, gradient)
-                for number, name, parameter in members
-                if (gradient := gradients[number]) is not None
-            ]
+            given = [(name, parameter, g) for name, parameter in members if (g := gradients[name]) is not None]
             for _, parameter, gradient in given:
                 parameter.grad = gradient
             ahead = [blocks(name, self._ahead(parameter, gradient)) for name, parameter, gradient in given]
@@ -189,26 +143,25 @@ class MuonAdamW(torch.optim.AdamW):
                 parameter.mul_(1 - group["lr"] * group["weight_decay"])
                 view.add_(direction, alpha=-group["lr"] * _RMS * max(view.shape[-2:]) ** 0.5)
 
-    def _together(self) -> list[list[tuple[int, str, nn.Parameter]]]:
-        """Return the numbers, names and parameters of the matrices, in groups whose directions are computed together.
+    def _together(self) -> list[Members]:
+        """Return the matrices in groups whose directions are computed together.
 
         On a GPU a group has all matrices of one shape, which needs fewer calls. Elsewhere each has a group of its own:
         copying them together would take time and memory.
         """
-        groups: dict[object, list[tuple[int, str, nn.Parameter]]] = {}
-        for number, (name, parameter) in enumerate(self.matrices):
-            key = blocks(name, parameter).shape[-2:] if parameter.is_cuda else number
-            groups.setdefault(key, []).append((number, name, parameter))
+        groups: dict[object, Members] = {}
+        for name, parameter in self.matrices:
+            key = blocks(name, parameter).shape[-2:] if parameter.is_cuda else name
+            groups.setdefault(key, []).append((name, parameter))
         return list(groups.values())
 
     def _directions(self, values: Sequence[Tensor]) -> list[Tensor]:
-        """Return the directions of a group's values, *Shape:* as the values, which `blocks` returned."""
-        if len(values) == 1:
-            return [orthogonal(values[0].flatten(0, -3), self.matmul_dtype).view_as(values[0])]
+        """Return the directions of a group's values, of their shapes."""
         if not values:
             return []
         stacks = [one.flatten(0, -3) for one in values]
-        parts = orthogonal(torch.cat(stacks), self.matmul_dtype).split([len(stack) for stack in stacks])
+        together = stacks[0] if len(stacks) == 1 else torch.cat(stacks)
+        parts = orthogonal(together, self.matmul_dtype).split([len(stack) for stack in stacks])
         return [part.view_as(one) for part, one in zip(parts, values)]
 
     def _ahead(self, parameter: nn.Parameter, gradient: Tensor) -> Tensor:
@@ -225,7 +178,7 @@ class MuonAdamW(torch.optim.AdamW):
         checksum = 0
         for members in self._together():
             values = []
-            for _, name, parameter in members:
+            for name, parameter in members:
                 fixed = np.random.default_rng(0).standard_normal(parameter.shape, np.float32)
                 values.append(blocks(name, torch.from_numpy(fixed).to(parameter.device)))
             for direction in self._directions(values):
@@ -234,9 +187,9 @@ class MuonAdamW(torch.optim.AdamW):
 
 
 def blocks(name: str, values: Tensor) -> Tensor:
-    """Return a view of a parameter, whose name tells its kind, as matrices.
+    """Return a view of a parameter, whose name tells its kind, as matrices of at most as many rows as columns.
 
-    Returns *Shape:* (..., rows, columns), the rows not more than the columns. At least one axis stands before them.
+    Returns *Shape:* (..., rows, columns). At least one axis stands before the last two.
     """
     if name.endswith(_GATED):  # (directions, width, gates * dim)
         values = values.unflatten(2, (len(Gates._fields), -1)).transpose(1, 2)
@@ -261,9 +214,6 @@ def orthogonal(matrices: Tensor, matmul_dtype: torch.dtype) -> Tensor:
     return result
 
 
-ADAGRAD_EPSILON = 1e-10  # torch's default; TensorFlow's Adagrad has no epsilon
-
-
 def dense_optimizer(
     named: Iterable[tuple[str, nn.Parameter]],
     settings: OptimizerSettings,
@@ -271,16 +221,13 @@ def dense_optimizer(
 ) -> torch.optim.Optimizer:
     """Return an optimizer of parameters that each update changes completely.
 
-    named: what it changes, with the names that torch's modules give. Weight decay is applied to all but the biases: the
-        LSTM adds 1 to the stored bias of its forget gate, so decay would pull the sum to 1.
-    matmul_dtype: type of Muon's matrix multiplications.
+    Weight decay is applied to all but the biases: the LSTM adds 1 to the stored bias of its forget gate, so decay would
+    pull the sum to 1. matmul_dtype: of Muon's matrix multiplications.
     """
+    rate, betas = settings.learning_rate, (settings.beta1, settings.beta2)
     if settings.name == "adagrad":
-        return torch.optim.Adagrad(
-            [parameter for _, parameter in named],
-            lr=settings.learning_rate,
-            initial_accumulator_value=settings.initial_accumulator,
-        )
+        parameters = [parameter for _, parameter in named]
+        return torch.optim.Adagrad(parameters, lr=rate, initial_accumulator_value=settings.initial_accumulator)
     # a checkpoint stores the parameters' state by their numbers in this order
     ordered = sorted(named, key=lambda pair: pair[1].dim() <= 1)
     groups = [
@@ -289,22 +236,17 @@ def dense_optimizer(
     ]
     if settings.name == "muon":
         return MuonAdamW(groups, [pair for pair in ordered if is_matrix(pair[0])], settings, matmul_dtype)
-    betas = (settings.beta1, settings.beta2)
-    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=True)
+    return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=settings.epsilon, fused=True)
 
 
 def row_optimizer(table: Tensor, settings: OptimizerSettings) -> AdamRows | AdagradRows:
-    """Return an optimizer of a table, *Shape:* (rows, width), of which each update changes some rows only.
-
-    Weight decay is not used.
-    """
+    """Return an optimizer of a table of which each update changes some rows only. Weight decay is not used."""
     if settings.name == "adagrad":
-        return AdagradRows(table, settings.initial_accumulator, ADAGRAD_EPSILON)
+        return AdagradRows(table, settings.initial_accumulator)
     return AdamRows(table, settings.beta1, settings.beta2, settings.epsilon)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate of all parameter groups."""
     for group in optimizer.param_groups:
         group["lr"] = rate
 
@@ -321,15 +263,15 @@ def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, np.ndarray]:
 def optimizer_forms(optimizer: torch.optim.Optimizer) -> dict[str, tuple[np.dtype[Any], tuple[int, ...]]]:
     """Return the type and shape of each array that `optimizer_arrays` returns after at least one update."""
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
-    if isinstance(optimizer, torch.optim.Adagrad):  # Adagrad's state exists before the first update
-        return {name: (array.dtype, array.shape) for name, array in optimizer_arrays(optimizer).items()}
-    forms: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
     matrices = {id(matrix) for _, matrix in optimizer.matrices} if isinstance(optimizer, MuonAdamW) else set()
+    forms: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {}
     for number, parameter in enumerate(parameters):
-        shape = tuple(parameter.shape)
-        muon, adamw = {"step": (), "momentum_buffer": shape}, {"step": (), "exp_avg": shape, "exp_avg_sq": shape}
-        for name, own in (muon if id(parameter) in matrices else adamw).items():
-            forms[f"{number}/{name}"] = np.dtype(np.float32), own
+        if isinstance(optimizer, torch.optim.Adagrad):
+            names = ["sum"]
+        else:
+            names = ["momentum_buffer"] if id(parameter) in matrices else ["exp_avg", "exp_avg_sq"]
+        forms |= {f"{number}/{name}": (np.dtype(np.float32), tuple(parameter.shape)) for name in names}
+        forms[f"{number}/step"] = np.dtype(np.float32), ()
     return forms
 
 
@@ -343,10 +285,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.
 
 
 def clip(gradients: Sequence[Tensor], bound: float) -> float:
-    """Scale gradients in place so that their global norm, the L2 norm of all of them together, is at most `bound`.
-
-    Returns the norm before scaling.
-    """
+    """Scale gradients in place so that the L2 norm of all of them together is at most `bound`; return it as it was."""
     norms = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients])
     norm = float(torch.linalg.vector_norm(norms))
     if norm > bound:

@@ -41,17 +41,11 @@ SMALLEST = 2.0**-149  # the smallest float32 above 0
 
 
 def round_mantissas(values: Floats, bits: int) -> Floats:
-    """Round values to the nearest ones whose mantissas have `bits` bits, half to even.
+    """Round float32 values to the nearest ones whose mantissas have `bits` bits, 1 to 23, half to even.
 
     A normal number changes by at most 2 ** -(bits + 1) of itself. Subnormal numbers, below 2 ** -126, are rounded to
     multiples of 2 ** -(126 + bits). A number that would round to infinity becomes the largest one of `bits` bits. NaN
     and infinity do not change.
-
-    values: float32 of any shape; not changed.
-    bits: of the mantissa, 1 to 23.
-
-    Returns float32 of the same shape.
-    Raises WeightsError if `bits` is not from 1 to 23.
     """
     if not 1 <= bits <= MANTISSA_BITS:
         raise WeightsError(
@@ -75,16 +69,11 @@ def round_mantissas(values: Floats, bits: int) -> Floats:
 def round_to_steps(values: Floats, bits: int, axes: tuple[int, ...]) -> Floats:
     """Round values to whole numbers of a step, half to even. Each output has its own step, a power of two.
 
-    The whole numbers are from -(2 ** (bits - 1) - 1) to 2 ** (bits - 1) - 1. The step is the smallest power of two that
-    reaches all values, or one of the next three below: that with the smallest sum of squared changes. It may be too
-    small to reach the largest values, which then become the outermost number.
+    The whole numbers have `bits` bits with their sign, 2 to 16. The step is the smallest power of two that reaches all
+    values, or one of the next three below: that with the smallest sum of squared changes. It may be too small to reach
+    the largest values, which then become the outermost number.
 
-    values: float32 of any shape, finite; not changed.
-    bits: of a whole number with its sign, 2 to 16.
-    axes: the axes of one output's values. All values with the same places in the other axes have one step.
-
-    Returns float32 of the same shape. A whole number of at most 16 bits times a power of two is exact in float32.
-    Raises WeightsError if `bits` is not from 2 to 16.
+    values: float32, finite. axes: those of one output's values.
     """
     if not MIN_STEP_BITS <= bits <= MAX_STEP_BITS:
         raise WeightsError(
@@ -111,7 +100,7 @@ EMBEDDING = "char_cnn.embedding.weight"
 _CARD_LINE = """
 ## Packed
 
-{rounded}{softmax} What stands above was measured before.
+{told} What stands above was measured before.
 """
 _MANTISSAS = """\
 The mantissas of the weights are rounded to {bits} bits. They change by {largest:.2g} of themselves at most, by \
@@ -125,10 +114,8 @@ change by {norm:.2g} of their norm at most. The mantissas of the biases and the 
 class Packed(NamedTuple):
     """What packing has changed.
 
-    sizes: for each file that was written, its name and its size in bytes, before and after.
-    largest: largest relative change |after - before| / |before| of the biLM's weights; weights of 0 are left out.
-    mean: mean relative change of the same weights.
-    norms: for each parameter, the norm of its change divided by its norm before.
+    sizes: in bytes, before and after, of each file. norms: of each parameter's change, relative to its norm before.
+    largest, mean: relative changes |after - before| / |before| of the biLM's weights that are not 0.
     """
 
     sizes: dict[str, tuple[int, int]]
@@ -149,17 +136,12 @@ def pack(
 
     The files use HDF5's own filters shuffle and gzip. AllenNLP and bilm-tf read them through h5py, which undoes both.
 
-    model: a folder with options.json and weights.hdf5, or of a pretraining run, or a name. softmax.hdf5,
-        vocabulary.txt, its counts and README.md are copied too if they exist.
-    output: the folder to write.
-    mantissa_bits: bits of the weights' mantissas, from 1 to 23; 23 changes nothing.
-    softmax: type of the softmax: "float16", "float32" (not rounded) or "none" (left out).
-    force: whether to replace a biLM in `output`, but not in the folder of a run. Without it `output` must be new or
-        empty.
-    bits: bits of the matrices and of the softmax's, from 2 to 16 (see `round_to_steps`); biases and the character
+    model: a folder, also of a run, or a name. Its softmax, vocabulary and card are copied too, if it has them.
+    output: a new or empty folder; with `force` also one with a biLM, which is replaced, but not that of a run.
+    mantissa_bits: of the weights, from 1 to 23; 23 changes nothing.
+    softmax: its type: "float16", "float32" (not rounded) or "none" (left out).
+    bits: of the matrices and of the softmax's, from 2 to 16 (see `round_to_steps`); biases and the character
         embedding are rounded to `mantissa_bits`. None: `mantissa_bits` for all weights.
-
-    Raises ElmoError if the model can't be read, if `output` can't be used, or if it can't be written.
     """
     folder = find_bilm(model)
     refuse_new_run(folder)
@@ -172,28 +154,27 @@ def pack(
     full = LanguageModel.load(model, untrusted=True) if softmax != NO_SOFTMAX and has_softmax(model) else None
     if full is not None and bits is not None:
         round_matrices(full.softmax, bits)
-    words = _words(full, folder)
     with replacing_folder(output, (*FILES, COUNTS, CARD), WeightsError) as temporary:
         write_options(temporary / OPTIONS, options)
         write_weights(temporary / WEIGHTS, options, rounded, compress=True)
         if full is not None:
             write_output_layer(temporary / SOFTMAX, full.softmax, softmax, compress=True)
-        if words is not None:
-            words.write(temporary / WORDS)
+        if full is not None or (folder / WORDS).exists():
+            (Vocabulary.read(folder / WORDS) if full is None else full.vocabulary).write(temporary / WORDS)
         if (folder / CARD).is_file():
+            told = _MANTISSAS.format(bits=mantissa_bits, largest=largest, mean=mean)
+            if bits is not None:
+                told = _STEPS.format(bits=bits, norm=max(norms.values()), mantissa_bits=mantissa_bits)
+            told += "" if full is None else f" The softmax is stored as {softmax}."
             with writing(output, WeightsError):
-                sentence = _MANTISSAS.format(bits=mantissa_bits, largest=largest, mean=mean)
-                if bits is not None:
-                    sentence = _STEPS.format(bits=bits, norm=max(norms.values()), mantissa_bits=mantissa_bits)
-                line = _card_line(sentence, None if full is None else softmax)
-                (temporary / CARD).write_bytes((folder / CARD).read_bytes() + line.encode())
+                (temporary / CARD).write_bytes((folder / CARD).read_bytes() + _CARD_LINE.format(told=told).encode())
         before = [folder] if full is None else [folder, softmax_folder(model) or folder]
         sizes = {path.name: (_size(path.name, before), path.stat().st_size) for path in sorted(temporary.iterdir())}
     return Packed(sizes, largest, mean, norms)
 
 
 def rounded_parameter(name: str, values: Floats, mantissa_bits: int, bits: int | None) -> Floats:
-    """Return the rounded values of a biLM's parameter. The bits are those of `pack`."""
+    """Return the rounded values of a biLM's parameter; see `pack`."""
     if bits is None or name.endswith("bias") or name == EMBEDDING:
         return round_mantissas(values, mantissa_bits)
     # outputs are the last axis of the LSTM's matrices, whose first axis is the direction; of all others the first axis
@@ -202,7 +183,7 @@ def rounded_parameter(name: str, values: Floats, mantissa_bits: int, bits: int |
 
 
 def round_matrices(softmax: nn.Module, bits: int) -> None:
-    """Round the matrices of a softmax in place, with a step for each row of a matrix. bits: from 2 to 16."""
+    """Round the matrices of a softmax in place, with a step for each row."""
     with torch.no_grad():
         for parameter in softmax.parameters():
             if parameter.ndim == 2:
@@ -214,10 +195,7 @@ def _norm(values: Floats) -> float:
 
 
 def relative_change(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> tuple[float, float]:
-    """Return the largest and the mean of |after - before| / |before| over all values that are not 0 before.
-
-    Returns (0, 0) if all values are 0.
-    """
+    """Return the largest and the mean of |after - before| / |before| over all values that are not 0 before."""
     largest, total, n = 0.0, 0.0, 0
     for name, values in before.items():
         nonzero = values != 0
@@ -242,17 +220,6 @@ def _check_output(folder: Path, output: Path, force: bool) -> None:
         )
     if output.exists() and any(output.iterdir()) and not force:
         raise CommandError(f"{output}: exists. Give another folder, or add --force to replace the biLM in it.")
-
-
-def _words(full: LanguageModel | None, folder: Path) -> Vocabulary | None:
-    if full is not None:
-        return full.vocabulary
-    return Vocabulary.read(folder / WORDS) if (folder / WORDS).exists() else None
-
-
-def _card_line(rounded: str, softmax: str | None) -> str:
-    sentence = "" if softmax is None else f" The softmax is stored as {softmax}."
-    return _CARD_LINE.format(rounded=rounded, softmax=sentence)
 
 
 def _size(name: str, folders: list[Path]) -> int:

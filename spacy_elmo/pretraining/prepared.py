@@ -6,9 +6,7 @@ import hashlib
 import json
 import mmap
 import os
-import shutil
 import struct
-import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -18,36 +16,21 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import SOURCE_DAMAGED, CorpusError, SettingsError, shown
-from ..formats.atomic import writing
-from ..formats.strict_json import read_json
+from ..errors import SOURCE_DAMAGED, CorpusError, shown
+from ..formats.atomic import UNFINISHED, is_unfinished, replacing_folder, writing
 from ..formats.text import BadLine, find_files, refuse_inside, splitter
 from .text import Report, heldout_sentences, read_files
 
-_PREPARED_DAMAGED = (
-    "{folder}: the prepared corpus is damaged ({reason}). Delete the folder and prepare it again. A run "
-    "that has checkpoints needs a copy of it, or a new start: pretrain --restart."
-)
-
-TEXT, OFFSETS, LENGTHS, META = "sentences.txt", "offsets.npy", "lengths.npy", "meta.json"
+TEXT, OFFSETS, LENGTHS, META = FILES = "sentences.txt", "offsets.npy", "lengths.npy", "meta.json"
 VERSION = 1
-_MOST_BYTES = 2**28  # of meta.json, which has about 100 for each file of the text
 
 
 class SourceFile(NamedTuple):
-    """A file that a prepared corpus was read from.
-
-    mtime_ns: time of its last change, in nanoseconds since 1970.
-    """
+    """A file that a prepared corpus was read from. mtime_ns: time of its last change, in nanoseconds since 1970."""
 
     path: str
     bytes: int
     mtime_ns: int
-
-    @property
-    def key(self) -> tuple[str, int, int]:
-        """Name, size and time: if they are equal, it counts as the same file, even if its folder was moved."""
-        return Path(self.path).name, self.bytes, self.mtime_ns
 
 
 @dataclass(frozen=True)
@@ -55,7 +38,7 @@ class Meta:
     """The content of meta.json.
 
     language: of the spaCy tokenizer; None if words were separated by blanks.
-    sha256: of sentences.txt, in hexadecimal. It tells one corpus from another.
+    sha256: of sentences.txt. It tells one corpus from another.
     """
 
     report: Report
@@ -64,56 +47,9 @@ class Meta:
     sha256: str
 
     def is_of(self, sources: list[SourceFile], language: str | None) -> bool:
-        """Return whether the corpus was prepared from these files, as they are now, with this tokenizer."""
-        return [file.key for file in self.sources] == [file.key for file in sources] and self.language == language
-
-
-def write_meta(folder: Path, meta: Meta) -> None:
-    """Write meta.json into a folder. Raises OSError."""
-    text = json.dumps({"version": VERSION} | asdict(meta), indent=2)
-    (folder / META).write_text(text + "\n", encoding="utf8")
-
-
-def read_meta(folder: Path) -> Meta:
-    """Read meta.json of a folder. Raises CorpusError if it is missing, damaged or of another version."""
-    try:
-        record = read_json(folder / META, _MOST_BYTES)
-    except OSError as error:
-        raise CorpusError(
-            f"{folder}: no prepared corpus ({error}). Expected the folder that preparing a text has made. A run "
-            "that has checkpoints needs a copy of it, or a new start: pretrain --restart."
-        ) from error
-    except ValueError as error:
-        raise CorpusError(_PREPARED_DAMAGED.format(folder=folder, reason=f"{META}: {error}")) from error
-    version = record.get("version") if isinstance(record, dict) else None
-    if version != VERSION:
-        raise CorpusError(
-            f"{folder}: a prepared corpus in version {shown(version)} of its format. Expected version {VERSION}: "
-            "prepare it again."
-        )
-    try:
-        return _meta(record)
-    except (KeyError, TypeError, ValueError) as error:
-        raise CorpusError(_PREPARED_DAMAGED.format(folder=folder, reason=f"{META}: {error!r}")) from error
-
-
-def _meta(record: dict[str, Any]) -> Meta:
-    counts = {name: _int(record["report"][name]) for name in ("lines", "sentences", "tokens", "blank", "n_bad")}
-    bad = [BadLine(str(file), _int(line), str(reason)) for file, line, reason in record["report"]["bad"]]
-    sources = [SourceFile(str(path), _int(size), _int(mtime)) for path, size, mtime in record["sources"]]
-    language, sha256 = record["language"], record["sha256"]
-    if not isinstance(language, str | None) or not isinstance(sha256, str):
-        raise TypeError("language or sha256")
-    return Meta(Report(**counts, bad=bad), sources, language, sha256)
-
-
-def _int(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{shown(value)} is no whole number")
-    return value
-
-
-Lengths = npt.NDArray[np.int32]
+        """Return whether the corpus was prepared with this tokenizer from files of these names, sizes and times."""
+        old, new = ([(Path(file.path).name, *file[1:]) for file in files] for files in (self.sources, sources))
+        return old == new and self.language == language
 
 
 def map_array(path: Path, dtype: npt.DTypeLike, ndim: int = 1) -> npt.NDArray[Any]:
@@ -128,50 +64,42 @@ def map_array(path: Path, dtype: npt.DTypeLike, ndim: int = 1) -> npt.NDArray[An
 
 
 class PreparedCorpus:
-    """Consecutive sentences of a folder that `prepare` has written, mapped into memory.
+    """Consecutive sentences of a folder that `prepare` has written, mapped into memory: at first all of them.
 
-    A pickle of it holds the folder and the range, not the sentences. Unpickling opens the folder again.
-
-    meta: describes all sentences of the folder, even if this corpus is a part of them.
-    start, stop: number of the first sentence, from 0, and that after the last one.
-
-    Raises CorpusError if a file is missing, or does not fit to `meta`.
+    Sizes and numbers of words are checked, the words are not (see `verify`). A pickle of it holds the folder and the
+    range, not the sentences. The attribute `meta` describes all sentences of the folder.
     """
 
-    def __init__(self, folder: Path, meta: Meta, start: int, stop: int) -> None:
-        self.folder, self.meta, self.start, self.stop = folder, meta, start, stop
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        if not (self.folder / META).exists():
+            raise CorpusError(
+                f"{folder}: no prepared corpus. Expected the folder that preparing a text has made. A run that has "
+                "checkpoints needs a copy of it, or a new start: pretrain --restart."
+            )
         try:
-            self._offsets = map_array(folder / OFFSETS, np.int64)
-            self._lengths = map_array(folder / LENGTHS, np.int32)
-            with (folder / TEXT).open("rb") as file:
+            if is_unfinished(self.folder):
+                raise ValueError("a process was killed while it replaced the files")
+            self.meta = _read_meta(self.folder / META)
+            self._offsets = map_array(self.folder / OFFSETS, np.int64)
+            self._lengths = map_array(self.folder / LENGTHS, np.int32)
+            with (self.folder / TEXT).open("rb") as file:
                 self._text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except CorpusError:
-            raise
-        except (OSError, ValueError) as error:
-            raise CorpusError(_PREPARED_DAMAGED.format(folder=folder, reason=error)) from error
-        n = meta.report.sentences
-        if len(self._offsets) != n + 1:
-            self._damaged(f"{OFFSETS} has {len(self._offsets):,} numbers, not {n + 1:,}")
-        if len(self._lengths) != n:
-            self._damaged(f"{LENGTHS} has {len(self._lengths):,} numbers, not {n:,}")
-        if self._offsets[0] != 0:  # a wrong one in the middle shows in the sentence before it
-            self._damaged(f"{OFFSETS} begins with {self._offsets[0]:,}, not 0")
-        if self._offsets[-1] != len(self._text):
-            self._damaged(f"{TEXT} has {len(self._text):,} bytes, not {self._offsets[-1]:,}")
-
-    @classmethod
-    def open(cls, folder: str | os.PathLike[str]) -> PreparedCorpus:
-        """Return all sentences of a folder. Sizes and numbers of words are checked, the words are not (see `verify`).
-
-        Raises CorpusError if the folder holds no prepared corpus, or a damaged one.
-        """
-        meta = read_meta(Path(folder))
-        corpus = cls(Path(folder), meta, 0, meta.report.sentences)
-        if corpus.lengths.min(initial=1) < 1:
-            corpus._damaged(f"{LENGTHS} has {corpus.lengths.min()}, but each sentence has a word")
-        if corpus.n_tokens != meta.report.tokens:
-            corpus._damaged(f"{LENGTHS} sums to {corpus.n_tokens:,} words, not {meta.report.tokens:,}")
-        return corpus
+        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            self._damaged(error)
+        self.start, self.stop = 0, len(self._lengths)
+        n, words = self.meta.report.sentences, self.meta.report.tokens
+        for name, got, expected in (
+            (f"length of {OFFSETS}", len(self._offsets), n + 1),
+            (f"length of {LENGTHS}", len(self._lengths), n),
+            (f"begin of {OFFSETS}", self._offsets[0], 0),  # a wrong one in the middle shows in the sentence before it
+            (f"size of {TEXT}", len(self._text), self._offsets[-1]),
+            (f"sum of {LENGTHS}", self.n_tokens, words),
+        ):
+            if got != expected:
+                self._damaged(f"{name}: {got:,}, not {expected:,}")
+        if self.lengths.min(initial=1) < 1:
+            self._damaged(f"{LENGTHS} has {self.lengths.min()}, but each sentence has a word")
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -179,26 +107,19 @@ class PreparedCorpus:
     def __iter__(self) -> Iterator[list[str]]:
         return (self.sentence(number) for number in range(len(self)))
 
-    @property
-    def n_sentences(self) -> int:
-        return len(self)
-
     @cached_property
     def n_tokens(self) -> int:
         """The number of words, sentence boundaries not counted."""
         return int(self.lengths.sum(dtype=np.int64))
 
     @property
-    def lengths(self) -> Lengths:
+    def lengths(self) -> npt.NDArray[np.int32]:
         """The number of words of each sentence, *Shape:* (sentences,), mapped into memory."""
-        part: Lengths = self._lengths[self.start : self.stop]
+        part: npt.NDArray[np.int32] = self._lengths[self.start : self.stop]
         return part
 
     def sentence(self, number: int) -> list[str]:
-        """Return the words of a sentence. number: from 0.
-
-        Raises IndexError if there is no such sentence, CorpusError if its text is damaged.
-        """
+        """Return the words of a sentence. number: from 0. Raises CorpusError if its text is damaged."""
         if not 0 <= number < len(self):
             raise IndexError(number)
         number += self.start
@@ -215,22 +136,19 @@ class PreparedCorpus:
         return words
 
     def part(self, start: int, stop: int) -> PreparedCorpus:
-        """Return sentences start to stop - 1 as a corpus. Nothing is copied. Raises CorpusError if there are none."""
+        """Return sentences start to stop - 1 as a corpus. Nothing is copied."""
         if not 0 <= start <= stop <= len(self):
-            raise CorpusError(
-                f"the part from sentence {start} to {stop} was asked for. Expected a part of {len(self)} sentences."
-            )
-        return PreparedCorpus(self.folder, self.meta, self.start + start, self.start + stop)
+            raise IndexError(start, stop)
+        part = object.__new__(PreparedCorpus)
+        part.__dict__ |= vars(self) | {"start": self.start + start, "stop": self.start + stop}
+        part.__dict__.pop("n_tokens", None)
+        return part
 
     def cut(self, share: float) -> tuple[PreparedCorpus, PreparedCorpus]:
-        """Return the training part and the held-out part, each with at least one sentence.
+        """Return the training part and the held-out part: a share of the sentences, rounded, the last ones.
 
-        share: share of the sentences, the last ones, that is held out, between 0 and 1. Their number is rounded.
-
-        Raises SettingsError if `share` is out of range, CorpusError if there are fewer than two sentences.
+        Raises CorpusError if there are fewer than two sentences.
         """
-        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
-            raise SettingsError(f"the held-out share is {shown(share)}. Expected a number above 0 and below 1.")
         if len(self) < 2:
             raise CorpusError(
                 f"{self.folder}: {len(self)} sentence. Expected at least two, to hold one out: give more text."
@@ -244,18 +162,32 @@ class PreparedCorpus:
         if digest != self.meta.sha256:
             self._damaged(f"the SHA-256 of {TEXT} is {digest}, not {self.meta.sha256}")
 
-    def _damaged(self, reason: str) -> NoReturn:
-        raise CorpusError(_PREPARED_DAMAGED.format(folder=self.folder, reason=reason))
+    def _damaged(self, reason: object) -> NoReturn:
+        raise CorpusError(
+            f"{self.folder}: the prepared corpus is damaged ({reason}). Delete the folder and prepare it again. A run "
+            "that has checkpoints needs a copy of it, or a new start: pretrain --restart."
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         return _reopened, (self.folder, self.meta.sha256, self.start, self.stop)
 
 
 def _reopened(folder: Path, sha256: str, start: int, stop: int) -> PreparedCorpus:
-    corpus = PreparedCorpus.open(folder)
+    corpus = PreparedCorpus(folder)
     if corpus.meta.sha256 != sha256:
         raise CorpusError(f"{folder}: meanwhile another corpus was prepared there. Start again with the new one.")
     return corpus.part(start, stop)
+
+
+def _read_meta(path: Path) -> Meta:
+    record = json.loads(path.read_bytes())
+    if record["version"] != VERSION:
+        raise ValueError(f"its format has version {shown(record['version'])}, not {VERSION}")
+    report = record["report"]
+    report["bad"] = [BadLine(*line) for line in report["bad"]]
+    return Meta(
+        Report(**report), [SourceFile(*file) for file in record["sources"]], record["language"], record["sha256"]
+    )
 
 
 def prepare(
@@ -266,55 +198,51 @@ def prepare(
 ) -> PreparedCorpus:
     """Read a text and write its sentences to a folder. Memory does not grow with the text.
 
-    The folder holds:
-
-    - sentences.txt: UTF-8, a sentence a line, words separated by one blank;
-    - offsets.npy: int64, *Shape:* (sentences + 1,), the byte at which each sentence begins, and the size of the file;
-    - lengths.npy: int32, *Shape:* (sentences,), the number of words of each sentence;
-    - meta.json: see `Meta`.
-
     If the folder holds a corpus of the same files (same names, sizes and times of change) and the same language, it is
-    used unchanged. Any other prepared corpus is replaced, in one step: if the process is killed, the earlier one stays,
-    and a hidden folder is left beside it. Only one process at a time may prepare a folder.
+    used unchanged. Any other prepared corpus is replaced. Only one process at a time may prepare a folder.
 
-    source: a file, a folder or a pattern; see `read_sentences`.
-    folder: where the corpus is written. If it is a symbolic link, the link's target is replaced.
-    language: of the spaCy tokenizer that splits the text; None: words are separated by blanks.
+    source, language: see `read_sentences`.
     output: a folder, such as that of a run, whose files do not belong to the source.
-
-    Raises CorpusError if the source can't be read, if `folder` is inside the source or holds other files, or if it
-    can't be written.
     """
-    target = Path(os.path.realpath(folder))  # so that a symbolic link is not replaced itself
-    refuse_inside(source, target, output)
+    refuse_inside(source, folder, output)
     files = find_files(source, output)
     sources = source_files(files)
-    _refuse_foreign(target)
+    with writing(folder, CorpusError):
+        present = sorted(path.name for path in Path(folder).iterdir()) if os.path.exists(folder) else []
+    foreign = [name for name in present if name not in (*FILES, UNFINISHED)]
+    if foreign:
+        raise CorpusError(
+            f"{folder}: holds {', '.join(foreign[:3])}, which is not part of a prepared corpus. Expected a new "
+            "folder, or that of a prepared corpus, which is replaced: give another one."
+        )
     try:
-        earlier = PreparedCorpus.open(target)
+        earlier = PreparedCorpus(folder)
     except CorpusError:  # there is none, or it is damaged
         pass
     else:
         if earlier.meta.is_of(sources, language):
             return earlier
-        del earlier  # Windows renames no folder whose files are mapped
-    with writing(target, CorpusError):
-        target.parent.mkdir(parents=True, exist_ok=True)
-    temporary, report = target.parent / f".{target.name}.{uuid.uuid4().hex}.tmp", Report()
-    try:
-        with writing(target, CorpusError):
-            _write(read_files(source, files, splitter(language), report), report, sources, language, temporary)
-            _put_in_place(temporary, target)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-    return PreparedCorpus.open(target)
+        del earlier  # Windows replaces no file that is mapped
+    report = Report()
+    with replacing_folder(folder, FILES, CorpusError) as temporary, writing(folder, CorpusError):
+        write_corpus(
+            read_files(source, files, splitter(language), report), temporary, Meta(report, sources, language, "")
+        )
+        for name in FILES:
+            with (temporary / name).open("rb+") as file:
+                os.fsync(file.fileno())
+    return PreparedCorpus(folder)
 
 
-def _write(
-    sentences: Iterable[list[str]], report: Report, sources: list[SourceFile], language: str | None, folder: Path
-) -> None:
-    digest, position = hashlib.sha256(), 0
-    folder.mkdir()
+def write_corpus(sentences: Iterable[list[str]], folder: Path, meta: Meta) -> int:
+    """Write sentences to an empty folder, and return how many they are. Raises OSError.
+
+    - sentences.txt: UTF-8, a sentence a line, words separated by one blank;
+    - offsets.npy: int64, *Shape:* (sentences + 1,), the byte at which each sentence begins, and the size of the file;
+    - lengths.npy: int32, *Shape:* (sentences,), the number of words of each sentence;
+    - meta.json: `meta`, with the numbers of sentences and words, and the SHA-256.
+    """
+    digest, position, n_sentences, n_tokens = hashlib.sha256(), 0, 0, 0
     # the arrays are written as plain numbers first, since their lengths are not known before the end
     raw = {name: folder / f"{name}.raw" for name in (OFFSETS, LENGTHS)}
     with (folder / TEXT).open("wb") as text, raw[OFFSETS].open("wb") as offsets, raw[LENGTHS].open("wb") as lengths:
@@ -323,17 +251,17 @@ def _write(
             line = _line(words)
             text.write(line)
             digest.update(line)
-            position += len(line)
+            position, n_sentences, n_tokens = position + len(line), n_sentences + 1, n_tokens + len(words)
             offsets.write(struct.pack("=q", position))
             lengths.write(struct.pack("=i", len(words)))
     for name, dtype in ((OFFSETS, np.int64), (LENGTHS, np.int32)):
         empty = not raw[name].stat().st_size  # which can't be mapped
         np.save(folder / name, np.empty(0, dtype) if empty else np.memmap(raw[name], dtype, "r"))
         raw[name].unlink()
-    write_meta(folder, Meta(report, sources, language, digest.hexdigest()))
-    for name in (TEXT, OFFSETS, LENGTHS, META):
-        with (folder / name).open("rb+") as file:
-            os.fsync(file.fileno())
+    record = {"version": VERSION} | asdict(meta) | {"sha256": digest.hexdigest()}
+    record["report"] |= {"sentences": n_sentences, "tokens": n_tokens}
+    (folder / META).write_text(json.dumps(record, indent=2) + "\n", encoding="utf8")
+    return n_sentences
 
 
 def digest_of(sentences: Iterable[list[str]]) -> str:
@@ -348,20 +276,6 @@ def _line(words: list[str]) -> bytes:
     return (" ".join(words) + "\n").encode("utf8")
 
 
-def _put_in_place(temporary: Path, target: Path) -> None:
-    if not target.exists():
-        temporary.rename(target)
-        return
-    old = temporary.with_suffix(".old")
-    target.rename(old)
-    try:
-        temporary.rename(target)
-    except OSError:
-        old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
 def source_files(files: list[Path]) -> list[SourceFile]:
     """Return names, sizes and times of files. Raises CorpusError if one is missing."""
     sources = []
@@ -372,14 +286,3 @@ def source_files(files: list[Path]) -> list[SourceFile]:
             raise CorpusError(SOURCE_DAMAGED.format(path=path, reason=error)) from error
         sources.append(SourceFile(str(path), status.st_size, status.st_mtime_ns))
     return sources
-
-
-def _refuse_foreign(folder: Path) -> None:
-    with writing(folder, CorpusError):
-        present = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-    foreign = [name for name in present if name not in (TEXT, OFFSETS, LENGTHS, META)]
-    if foreign:
-        raise CorpusError(
-            f"{folder}: holds {', '.join(foreign[:3])}, which is not part of a prepared corpus. Expected a new "
-            "folder, or that of a prepared corpus, which is replaced: give another one."
-        )

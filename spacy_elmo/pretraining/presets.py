@@ -118,12 +118,7 @@ _EVALUATION_COST, _NARROW_EVALUATION_COST, _NARROW = 2, 8, 512
 
 
 class Fit(NamedTuple):
-    """A config for a text.
-
-    config: all settings.
-    before: updates with the settings that were given.
-    updates: updates with those of `config`.
-    """
+    """All settings, the updates with the settings that were given, and those with `config`."""
 
     config: PretrainConfig
     before: int
@@ -144,19 +139,7 @@ def enough_sentences(config: PretrainConfig) -> int:
 
 
 def fit(config: PretrainConfig, size: TextSize, own_words: bool = True) -> Fit:
-    """Return settings that fit a text.
-
-    If there are more streams than sentences to train on, they are lowered to a power of two, which several workers can
-    share. The softmax is full if a vocabulary that is built from the text has fewer words than twice the negatives.
-
-    The expected updates are tokens * epochs / (streams * steps * accumulate). A text that gives 500 of them, and ten
-    times the warm-up, or that was not counted to its end, changes nothing else. Otherwise:
-
-    1. streams are halved, down to 16, until there are 500 updates;
-    2. if there are less than 200 even so, epochs are raised until there are, to 5 at most;
-    3. warmup_steps is a tenth of the updates at most;
-    4. evaluations and checkpoints come five times in a run at least;
-    5. an evaluation scores at most so many sentences that it costs a tenth of the updates before it.
+    """Return settings that fit a text, as docs/pretraining.md tells ("What the size of the text changes").
 
     config: settings for a large text, with epochs and not total_tokens.
     size: of the training text, with the sentences that will be held out if paths.heldout is null.

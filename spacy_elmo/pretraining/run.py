@@ -14,13 +14,12 @@ from ..errors import CHECKPOINT_PARTS, CheckpointError, ElmoError, SettingsError
 from ..formats.atomic import folder_lock, writing
 from ..formats.text import find_files
 from ..formats.weights import readers_told
-from .batches import check_readers
 from .checkpoint import CHECKPOINTS, Checkpoints, Stop, Stopped, asked_to_stop
 from .config import PretrainConfig
 from .distributed import Group, processes
 from .evaluating import Evaluator, Reporter, cut_back, diverged
-from .folder import METRICS, Run, check_new_run, empty_model, has_checkpoint, open_run, reopen_run, starting_model
-from .trainer import Trainer, enough_memory, reuse_memory
+from .folder import METRICS, Run, check_new_run, empty_model, has_checkpoint, open_run, starting_model
+from .trainer import Trainer, check_streams, enough_memory, reuse_memory
 from .vocabulary import cut_share, unknown_share
 
 # weights of earlier updates in the running means of the training loss and of tokens per second
@@ -29,30 +28,18 @@ _OWED = "owed"  # in a checkpoint whose evaluation was stopped
 
 
 class Outcome(NamedTuple):
-    """How a run ended.
-
-    stopped_by: number of the signal that stopped it; None if it is finished.
-    best: lowest held-out perplexity; None if there was no evaluation.
-    """
+    """stopped_by: number of the signal, None if the run is finished; best: lowest held-out perplexity, None: none."""
 
     stopped_by: int | None
     best: float | None
 
 
 def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcome:
-    """Train a biLM, from the newest undamaged checkpoint in `output` if there is one.
+    """Train a biLM in the folder of a run, from its newest undamaged checkpoint if there is one.
 
-    It writes to `output`: config.cfg, run.json, the prepared texts and the vocabulary at the start; checkpoints;
-    model-last, model-best, metrics.jsonl and curve.png after each evaluation. A model folder holds options.json and
-    weights.hdf5 in the official format, softmax.hdf5, vocabulary.txt and a model card.
-
-    SIGINT, SIGTERM and SIGHUP make it write a checkpoint and return. A run that is killed and started again continues
-    from its last checkpoint, and its weights at the end are bit by bit those of an uninterrupted run. With torchrun all
-    processes call this function.
-
-    config: all settings.
-    output: folder of the run.
-    reporter: is called during the run.
+    docs/pretraining.md tells what it writes, and when. SIGINT, SIGTERM and SIGHUP make it write a checkpoint and
+    return. A run that is killed and started again continues from its last checkpoint, and its weights at the end are
+    bit by bit those of an uninterrupted run. With torchrun all processes call this function.
 
     Raises ElmoError if settings or files can't be used, or if the loss is not finite.
     """
@@ -65,18 +52,18 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
                 "in all processes, on all machines."
             ),
         )
-        opened = None
+        run = None
         with group.together():
-            check_readers(config.training.readers, config.training.streams // group.size)
+            check_streams(config.training, group)
             if group.first:
                 if not has_checkpoint(output):
                     check_new_run(config, output)
                 with writing(output, CheckpointError):
                     output.mkdir(parents=True, exist_ok=True)
                 resources.enter_context(folder_lock(output, CheckpointError))
-                opened = open_run(config, output)
+                run = open_run(config, output)
         with group.together():
-            run = opened or reopen_run(config, output)
+            run = run or open_run(config, output, first=False)
             with enough_memory(config.training):
                 model = (empty_model if run.resumed else starting_model)(config, run.vocabulary)
                 trainer = Trainer(config.training, model, run.train, config.corpus.shuffle_block, group)
@@ -151,7 +138,10 @@ class _Loop:
             elif number % settings.checkpoint_every == 0:
                 self._write_checkpoint()
         if not self.stopped and not self.progress.finished:
-            self._finish()
+            self._in_first(lambda: self.evaluator.finish(self.progress.seconds))
+            if not self.stopped:
+                self.progress.finished = True
+                self._write_checkpoint()
         if self.stopped and trainer.step_number:
             self._write_checkpoint()
             self.reporter.message(f"stopped at step {trainer.step_number}")
@@ -160,39 +150,36 @@ class _Loop:
         return Outcome(self.stopped or None, best)
 
     def _resume(self) -> None:
+        folder = self.checkpoints.folder
         with self.group.together():
             latest = self.checkpoints.latest(self.reporter.message)
         got = "none" if latest is None else f"that of step {latest[0]}"
         problem = (
-            f"{self.checkpoints.folder}: process {self.group.rank} finds {got}, but process 0 finds another "
-            "checkpoint. Expected a folder that all machines share, or a copy of process 0's folder on each "
-            "machine."
+            f"{folder}: process {self.group.rank} finds {got}, but process 0 finds another checkpoint. Expected a "
+            "folder that all machines share, or a copy of process 0's folder on each machine."
         )
         self.group.check_alike(got, CheckpointError(problem))
-        if latest is None:
-            with self.group.together():
-                if self.group.first:
-                    cut_back(self.output / METRICS, -1)
-            return
-        step, arrays = latest
+        step, arrays = latest or (-1, {})
         with self.group.together():
-            if not np.array_equal(arrays.pop("run", np.empty(0)), self.identity):
-                problem = CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems="it is of another run")
-                raise CheckpointError(problem)
-            try:
-                self.progress = Progress(**{name: arrays.pop(f"progress/{name}").item() for name in vars(Progress())})
-            except KeyError as error:
-                problem = CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems=f"{error} is missing")
-                raise CheckpointError(problem) from error
-            self.owed = arrays.pop(_OWED, None) is not None
-            self.trainer.restore(arrays, str(self.checkpoints.folder))
-            if self.trainer.step_number != step:
-                problem = f"the file is of step {step}, its contents of {self.trainer.step_number}"
-                raise CheckpointError(CHECKPOINT_PARTS.format(path=self.checkpoints.folder, problems=problem))
+            if latest is not None:
+                try:
+                    if not np.array_equal(arrays.pop("run"), self.identity):
+                        raise ValueError("it is of another run")
+                    progress = {name: arrays.pop(f"progress/{name}").item() for name in vars(Progress())}
+                    self.progress, self.owed = Progress(**progress), arrays.pop(_OWED, None) is not None
+                    self.trainer.restore(arrays, str(folder))
+                    if self.trainer.step_number != step:
+                        raise ValueError(f"the file is of step {step}, its contents of {self.trainer.step_number}")
+                except CheckpointError:
+                    raise
+                except (KeyError, ValueError) as error:
+                    what = f"{error} is missing" if isinstance(error, KeyError) else error
+                    raise CheckpointError(CHECKPOINT_PARTS.format(path=folder, problems=what)) from error
             if self.group.first:
                 # A row of the owed evaluation is there if a later process was killed just after it had written it.
                 cut_back(self.output / METRICS, step - 1 if self.owed else step)
-        self.reporter.resumed(step, self.trainer.tokens)
+        if latest is not None:
+            self.reporter.resumed(step, self.trainer.tokens)
 
     def _step(self) -> None:
         trainer, progress = self.trainer, self.progress
@@ -225,12 +212,6 @@ class _Loop:
         if not self.stopped:
             progress.stale = 0 if perplexity < progress.best else progress.stale + 1
             progress.best = min(progress.best, perplexity)
-
-    def _finish(self) -> None:
-        self._in_first(lambda: self.evaluator.finish(self.progress.seconds))
-        if not self.stopped:
-            self.progress.finished = True
-            self._write_checkpoint()
 
     def _in_first(self, work: Callable[[], float | None]) -> float:
         """Work in the first process, and hand the result to all. If a signal stops it, all processes are stopped."""
@@ -271,13 +252,24 @@ LEAST_UPDATES = 200  # with fewer, tuning en_mini brought little (docs/pretraini
 
 
 def start_warnings(run: Run) -> list[str]:
-    """Return a message for each thing that is unusual about a run.
-
-    These are too few updates, a warm-up that is not shorter than the run, a biLM that stays frozen, a vocabulary of
-    other texts or of all words, words that are too long for the biLM, and held-out text that is trained on.
-    """
+    """Return a message for each thing that is unusual about a run."""
     paths, training, coverage = run.config.paths, run.config.training, run.vocabulary.coverage
-    warnings = _too_short(run)
+    warnings = []
+    updates, warmup = run.total_tokens // training.tokens_per_update, training.schedule.warmup_steps
+    length = "training.epochs" if training.total_tokens is None else "training.total_tokens"
+    if updates < LEAST_UPDATES:
+        also = f" Set training.schedule.warmup_steps, which is {warmup:,}, to a tenth of the updates at most."
+        warnings.append(
+            f"the run has {updates:,} updates, fewer than {LEAST_UPDATES:,}: it will learn little. Lower "
+            f"training.streams, which is {training.streams:,}, or raise {length}, which is "
+            f"{training.total_tokens or training.epochs:,}.{also if 0 < warmup < updates else ''}"
+        )
+    if warmup and warmup >= updates:
+        warnings.append(
+            f"training.schedule.warmup_steps is {warmup:,}, and the run has {updates:,} updates, so the learning "
+            f"rate never reaches training.optimizer.learning_rate. Set warmup_steps to {updates // 10:,}, a tenth "
+            f"of the updates, or less, or lower training.streams or raise {length} for more updates."
+        )
     if 0 < run.total_tokens <= training.frozen_tokens:
         warnings.append(
             f"training.frozen_tokens is {training.frozen_tokens:,}, but the run has {run.total_tokens:,} "
@@ -302,51 +294,25 @@ def start_warnings(run: Run) -> list[str]:
     max_characters = run.config.bilm.max_characters
     too_long = cut_share(run.train, max_characters)
     if too_long > MOST_CUT:
-        warning = (
+        also = (
+            " If its words are that long, raise bilm.char_cnn.max_characters_per_token, which is "
+            f"{max_characters}; AllenNLP can't read such a biLM."
+        )
+        warnings.append(
             f"{too_long:.1%} of the training text's words have more than {max_characters - 2} bytes "
             f"in UTF-8, but the biLM reads the first {max_characters - 2} of a word: words that differ only "
             "after them get the same vector. If the text has no blanks between words, set corpus.language, or "
-            "separate the words first."
+            f"separate the words first.{also if paths.init is None else ''}"  # a run that tunes a biLM has its sizes
         )
-        if paths.init is None:  # a run that tunes a biLM has its sizes
-            warning += (
-                " If its words are that long, raise bilm.char_cnn.max_characters_per_token, which is "
-                f"{max_characters}; AllenNLP can't read such a biLM."
-            )
-        warnings.append(warning)
     if paths.heldout is not None:
         shared = _files(paths.train) & _files(paths.heldout)
-        in_both = str(min(shared)) if shared else f"the text of {paths.train}"
         if shared or run.train.meta.sha256 == run.heldout.meta.sha256:
+            in_both = str(min(shared)) if shared else f"the text of {paths.train}"
             warnings.append(
                 f"{in_both} is in both the training text and the held-out text, which makes the held-out "
                 "perplexity too low. Set paths.heldout to another text, or leave it out, and a part of the "
                 "training text is held out."
             )
-    return warnings
-
-
-def _too_short(run: Run) -> list[str]:
-    """Return messages for a run of few updates, and for one that ends within the warm-up."""
-    training = run.config.training
-    updates, warmup = run.total_tokens // training.tokens_per_update, training.schedule.warmup_steps
-    length = "training.epochs" if training.total_tokens is None else "training.total_tokens"
-    warnings = []
-    if updates < LEAST_UPDATES:
-        warning = (
-            f"the run has {updates:,} updates, fewer than {LEAST_UPDATES:,}: it will learn little. Lower "
-            f"training.streams, which is {training.streams:,}, or raise {length}, which is "
-            f"{training.total_tokens or training.epochs:,}."
-        )
-        if 0 < warmup < updates:
-            warning += f" Set training.schedule.warmup_steps, which is {warmup:,}, to a tenth of the updates at most."
-        warnings.append(warning)
-    if warmup and warmup >= updates:
-        warnings.append(
-            f"training.schedule.warmup_steps is {warmup:,}, and the run has {updates:,} updates, so the learning "
-            f"rate never reaches training.optimizer.learning_rate. Set warmup_steps to {updates // 10:,}, a tenth "
-            f"of the updates, or less, or lower training.streams or raise {length} for more updates."
-        )
     return warnings
 
 

@@ -5,16 +5,15 @@ over all words. `_positions` defines the predictions of a direction. It runs the
 gives the same perplexities (to 1e-7 in float32), but needs a copy of the weights for each evaluation, and more code.
 """
 
-import json
 import math
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from types import TracebackType
-from typing import BinaryIO, NamedTuple, cast
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,15 +24,13 @@ from ..errors import CorpusError, SettingsError, WeightsError
 from ..formats.characters import BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD, words_to_ids
 from ..modules import LstmState
 from .language_model import LanguageModel
+from .prepared import Meta, PreparedCorpus, write_corpus
+from .text import Report
 from .vocabulary import END, START, UNKNOWN
 
 
 def blocks(sentences: Iterable[list[str]], n_sentences: int, n_tokens: int) -> Iterator[list[list[str]]]:
-    """Yield the sentences of a text in blocks.
-
-    n_sentences: largest number of sentences of a block.
-    n_tokens: a block ends with the sentence in which it reaches this number of words.
-    """
+    """Yield the sentences of a text in blocks; see `score_sentences`."""
     block: list[list[str]] = []
     tokens = 0
     for sentence in sentences:
@@ -49,8 +46,7 @@ def blocks(sentences: Iterable[list[str]], n_sentences: int, n_tokens: int) -> I
 def batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
     """Yield the numbers of the sentences that run through the network together, the shortest first.
 
-    lengths: positions of each sentence.
-    batch_tokens: largest number of positions of a batch, padding counted, unless one sentence alone has more.
+    lengths: positions of each sentence. batch_tokens: of a batch, padding counted, unless one sentence has more.
     """
     batch: list[int] = []
     for number in sorted(range(len(lengths)), key=lengths.__getitem__):
@@ -62,83 +58,27 @@ def batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
         yield batch
 
 
-class SpooledText:
-    """A copy of sentences in a file that is deleted with the process. Use it in a `with` block.
+def spooled(sentences: Iterable[list[str]]) -> PreparedCorpus:
+    """Return a copy of sentences on the disk, which is deleted with the process.
 
-    Memory does not grow with the number of sentences. Several iterators may read it in turns, but not from several
-    threads.
-
-    sentences: lists of words, read once.
-
-    The attribute `n_sentences` counts them.
-    Raises CorpusError if the file can't be written.
+    Raises CorpusError if there is no sentence, or if the copy can't be written.
     """
-
-    def __init__(self, sentences: Iterable[list[str]]) -> None:
-        self.n_sentences = 0
-        with _writing():
-            self._file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115  # closed by __exit__
-        try:
-            for sentence in sentences:
-                line = json.dumps(sentence).encode("ascii") + b"\n"  # it can hold even half a surrogate pair
-                with _writing():
-                    self._file.write(line)
-                self.n_sentences += 1
-            with _writing():
-                self._file.flush()
-        except BaseException:
-            with suppress(OSError):  # closing tries to write the buffer again
-                self._file.close()
-            raise
-
-    def __enter__(self) -> "SpooledText":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
-
-    def __iter__(self) -> Iterator[list[str]]:
-        return self._read(0, self.n_sentences)
-
-    def parts(self, n_parts: int) -> list[Iterator[list[str]]]:
-        """Return iterators over consecutive parts of the text. If there are fewer sentences, some are empty.
-
-        Part k begins with sentence floor(k * n_sentences / n_parts), both numbered from 0.
-        """
-        bounds = [k * self.n_sentences // n_parts for k in range(n_parts + 1)]
-        offsets = self._byte_offsets(bounds)
-        return [self._read(offsets[start], end - start) for start, end in pairwise(bounds)]
-
-    def _byte_offsets(self, numbers: list[int]) -> dict[int, int]:
-        wanted, offsets, offset = set(numbers), {}, 0
-        self._file.seek(0)
-        for number, line in enumerate(self._file):
-            if number in wanted:
-                offsets[number] = offset
-            offset += len(line)
-        return offsets | {self.n_sentences: offset}
-
-    def _read(self, offset: int, count: int) -> Iterator[list[str]]:
-        for _ in range(count):
-            self._file.seek(offset)  # other iterators read from the same file in between
-            line = self._file.readline()
-            offset += len(line)
-            yield json.loads(line)
-
-
-@contextmanager
-def _writing() -> Iterator[None]:
     try:
-        yield
+        with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # its files, which are mapped, live on
+            if write_corpus(sentences, Path(folder), Meta(Report(), [], None, "")):
+                return PreparedCorpus(folder)
     except OSError as error:
         # tempdir is None if Python finds no folder that it can write to
-        folder = tempfile.tempdir or os.environ.get("TMPDIR", "the folder for temporary files")
+        where = tempfile.tempdir or os.environ.get("TMPDIR", "the folder for temporary files")
         raise CorpusError(
-            f"{folder}: the temporary copy of the text can't be written ({error}). Make room there, or set the "
+            f"{where}: the temporary copy of the text can't be written ({error}). Make room there, or set the "
             "environment variable TMPDIR to another folder."
         ) from error
+    raise no_sentence()
+
+
+def no_sentence() -> CorpusError:
+    return CorpusError("no sentence to score. Expected text of at least one sentence.")
 
 
 NO_TARGET = -1  # at steps after the end of a row
@@ -148,11 +88,10 @@ Position = tuple[str, int, str, int]
 
 
 class RowLosses(NamedTuple):
-    """Losses of rows, each of which is a sequence of sentences. A loss is -log p(target), in nats.
+    """Losses of rows of sentences: -log p(target), in nats.
 
     counts: *Shape:* (rows, 3), predictions of one direction, those among them whose target is `<UNK>`, and sentences.
-    losses: *Shape:* (rows, 2), sums over all predictions, forward and backward.
-    unknown_losses: *Shape:* (rows, 2), sums over the predictions whose target is `<UNK>`.
+    losses, unknown_losses: *Shape:* (rows, 2), sums over all predictions and over those of `<UNK>`, by direction.
     """
 
     counts: npt.NDArray[np.float64]
@@ -161,11 +100,8 @@ class RowLosses(NamedTuple):
 
 
 @torch.no_grad()
-def row_losses(model: LanguageModel, rows: Sequence[Iterator[list[str]]], batch_tokens: int) -> RowLosses:
-    """Return the losses of rows of sentences.
-
-    The sentences of a row are read in order. The LSTM's state is zero at the beginning of a row, and carried from
-    sentence to sentence.
+def row_losses(model: LanguageModel, rows: Sequence[Iterable[list[str]]], batch_tokens: int) -> RowLosses:
+    """Return the losses of rows of sentences, in each of which the LSTM's state is carried on, from zero.
 
     batch_tokens: positions of all rows that run through the network together, which bounds the memory.
     """
@@ -203,10 +139,7 @@ def _positions(model: LanguageModel, sentences: Iterable[list[str]]) -> Iterator
 
 
 def _arrays(window: list[list[Position]]) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the distinct words of a window, and its inputs and targets.
-
-    Inputs are indices into the words, targets ids of the vocabulary; *Shape:* (2, steps, rows) each.
-    """
+    """Return the distinct words of a window, and its inputs, their indices, and targets, ids; (2, steps, rows) each."""
     numbers: dict[str, int] = {}
     shape = (2, max(map(len, window)), len(window))
     inputs, targets = np.zeros(shape, np.int64), np.full(shape, NO_TARGET)
@@ -233,11 +166,9 @@ class Perplexities(NamedTuple):
 
 @dataclass(frozen=True)
 class Score:
-    """Losses of one sentence or of a text.
+    """Losses of one sentence or of a text: sums of -log p(target), in nats, forward and backward.
 
-    unknown: number of words outside the vocabulary.
-    loss: sums of -log p(target), in nats, over all predictions, forward and backward.
-    unknown_loss: the same over the predictions whose target is `<UNK>`.
+    unknown: words outside the vocabulary; unknown_loss: of the predictions of `<UNK>`.
     """
 
     sentences: int
@@ -266,13 +197,26 @@ class Score:
         return _perplexities(known, self.predictions - self.unknown)
 
 
+def _perplexities(loss: tuple[float, float], predictions: int) -> Perplexities:
+    forward, backward = loss[0] / predictions, loss[1] / predictions
+    return Perplexities(*(math.exp(x) if x < 709 else math.inf for x in (forward, backward, (forward + backward) / 2)))
+
+
+def total(scores: Iterable[Score]) -> Score:
+    """Return the sum of scores. Raises CorpusError if there are no sentences."""
+    sums = np.zeros(7)
+    for s in scores:
+        sums += (s.sentences, s.tokens, s.unknown, *s.loss, *s.unknown_loss)
+    if not sums[0]:
+        raise no_sentence()
+    sentences, tokens, unknown, *losses = sums.tolist()
+    return Score(int(sentences), int(tokens), int(unknown), (losses[0], losses[1]), (losses[2], losses[3]))
+
+
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores of a model on a text.
+    """Scores of a model on a text, from the zero state and carried on in `streams` parts.
 
-    zero: each sentence starts from the zero state.
-    carried: the state is carried from sentence to sentence.
-    streams: number of parts that the text was cut into for `carried`.
     unigram: of a model that knows only the frequencies of words; None if the vocabulary has no counts.
     """
 
@@ -288,27 +232,28 @@ def evaluate_text(
     streams: int = STREAMS,
     sum_up: Callable[[Iterable[Score]], Score] | None = None,
 ) -> Evaluation:
-    """Score a text with the zero state, with the state carried, and with a unigram model.
+    """Score a text, which is read once, with the zero state, with the state carried, and with a unigram model.
 
-    sentences: lists of words. They are read once, and copied to a temporary file.
-    streams: see `score_carried`.
-    sum_up: gets an iterator over the scores of the sentences (zero state), and returns their total; None: `total`.
+    streams: consecutive parts of about equally many sentences, read at the same time if the state is carried.
+    sum_up: returns the total of the sentences' scores (zero state), which it gets one by one; None: `total`.
 
-    Raises SettingsError if `streams` is less than 1, CorpusError if there is no sentence, and WeightsError if a loss is
-    not finite.
+    Raises CorpusError if there is no sentence, and WeightsError if a loss is not finite.
     """
-    with SpooledText(sentences) as text:
-        zero = (sum_up or total)(score_sentences(model, text))
-        carried = score_carried(model, text, streams)
-        frequencies = model.vocabulary.log_unigram()
-        unigram = None if frequencies is None else score_unigram(model, text, frequencies)
-        return Evaluation(zero, carried, min(streams, text.n_sentences), unigram)
+    if streams < 1:
+        raise SettingsError(f"streams is {streams!r}. Expected a whole number, 1 or more.")
+    text = spooled(sentences)
+    zero, streams = (sum_up or total)(score_sentences(model, text)), min(streams, len(text))
+    bounds = [k * len(text) // streams for k in range(streams + 1)]
+    carried = score_carried(model, [text.part(start, stop) for start, stop in pairwise(bounds)])
+    frequencies = model.vocabulary.log_unigram()
+    unigram = None if frequencies is None else score_unigram(model, text, frequencies)
+    return Evaluation(zero, carried, streams, unigram)
 
 
 def score_text(
     model: LanguageModel, sentences: Iterable[list[str]], tell: Callable[[int], None] | None = None
 ) -> Score:
-    """Return the total of `score_sentences`. Raises CorpusError if there is no sentence, WeightsError as it does."""
+    """Return the total of `score_sentences`."""
     return total(score_sentences(model, sentences, tell=tell))
 
 
@@ -325,54 +270,32 @@ def score_sentences(
 
     The sentences of a block are in memory together, and run through the network sorted by length.
 
-    block_sentences: largest number of sentences of a block.
-    block_tokens: a block ends with the sentence in which it reaches this number of words.
+    block_sentences, block_tokens: a block ends with the sentence in which it reaches one of these numbers.
     batch_tokens: positions that run through the network together.
     tell: is called after each batch, with its number of sentences.
-
-    Raises WeightsError if a loss is not finite.
     """
     for block in blocks(sentences, block_sentences, block_tokens):
-        scores: list[Score | None] = [None] * len(block)
+        scores: dict[int, Score] = {}
         for numbers in batches([len(sentence) + 1 for sentence in block], batch_tokens):
-            rows = [iter([block[number]]) for number in numbers]
-            for number, score in zip(numbers, _score_rows(model, rows, batch_tokens)):
-                scores[number] = score
+            scores |= zip(numbers, _score_rows(model, [[block[number]] for number in numbers], batch_tokens))
             if tell is not None:
                 tell(len(numbers))
-        yield from (score for score in scores if score is not None)
+        yield from (scores[number] for number in range(len(block)))
 
 
-def score_carried(
-    model: LanguageModel, text: SpooledText, streams: int = STREAMS, *, batch_tokens: int = 2_048
-) -> Score:
-    """Return the score of a text with the state of each direction carried from sentence to sentence.
+def score_carried(model: LanguageModel, rows: Sequence[Iterable[list[str]]], *, batch_tokens: int = 2_048) -> Score:
+    """Return the score of parts of a text, which are read at the same time, each from the zero state.
 
-    The text is cut into parts of about equally many sentences (`SpooledText.parts`), which are read at the same time.
-    Each part starts from the zero state. Both directions read the sentences of a part in order: the backward direction
-    reads a sentence from its end to its beginning, and then continues with the next sentence.
-
-    streams: number of parts, at most the number of sentences.
-    batch_tokens: positions of all parts that run through the network together.
-
-    Raises SettingsError if `streams` is less than 1, CorpusError if there is no sentence, and WeightsError if a loss is
-    not finite.
+    Both directions read the sentences of a part in order, and carry their state from one to the next: the backward
+    direction reads a sentence from its end to its beginning, and then continues with the next.
     """
-    if streams < 1:
-        raise SettingsError(f"streams is {streams!r}. Expected a whole number, 1 or more.")
-    rows = text.parts(min(streams, text.n_sentences)) if text.n_sentences else []
     return total(_score_rows(model, rows, batch_tokens))
 
 
 def score_unigram(
     model: LanguageModel, sentences: Iterable[list[str]], log_probabilities: npt.NDArray[np.float64]
 ) -> Score:
-    """Return the score of a model that knows only the frequencies of words, on the targets of a biLM.
-
-    log_probabilities: *Shape:* (words,), natural logarithms, as `Vocabulary.log_unigram` returns them.
-
-    Raises CorpusError if there is no sentence.
-    """
+    """Return the score of a model that knows only `Vocabulary.log_unigram`, on the targets of a biLM."""
 
     def scores() -> Iterator[Score]:
         for sentence in sentences:
@@ -385,20 +308,8 @@ def score_unigram(
     return total(scores())
 
 
-def total(scores: Iterable[Score]) -> Score:
-    """Return the sum of scores. Raises CorpusError if there are no sentences."""
-    sums = np.zeros(7)
-    for s in scores:
-        sums += (s.sentences, s.tokens, s.unknown, *s.loss, *s.unknown_loss)
-    if not sums[0]:
-        raise CorpusError("no sentence to score. Expected text of at least one sentence.")
-    sentences, tokens, unknown, *losses = sums.tolist()
-    forward, backward, unknown_forward, unknown_backward = losses
-    return Score(int(sentences), int(tokens), int(unknown), (forward, backward), (unknown_forward, unknown_backward))
-
-
-def _score_rows(model: LanguageModel, rows: Sequence[Iterator[list[str]]], batch_tokens: int) -> list[Score]:
-    """Return the score of each row (see `row_losses`). Raises WeightsError if a loss is not finite."""
+def _score_rows(model: LanguageModel, rows: Sequence[Iterable[list[str]]], batch_tokens: int) -> list[Score]:
+    """Return the score of each row (see `row_losses`)."""
     counts, losses, unknown_losses = row_losses(model, rows, batch_tokens)
     if not np.isfinite(losses).all():
         raise WeightsError(
@@ -409,15 +320,3 @@ def _score_rows(model: LanguageModel, rows: Sequence[Iterator[list[str]]], batch
         Score(int(ends), int(predictions - ends), int(unknown), (loss[0], loss[1]), (on_unknown[0], on_unknown[1]))
         for (predictions, unknown, ends), loss, on_unknown in zip(counts, losses.tolist(), unknown_losses.tolist())
     ]
-
-
-def _perplexities(loss: tuple[float, float], predictions: int) -> Perplexities:
-    means = (loss[0] / predictions, loss[1] / predictions)
-    return Perplexities(_exp(means[0]), _exp(means[1]), _exp((means[0] + means[1]) / 2))
-
-
-def _exp(mean_loss: float) -> float:
-    try:
-        return math.exp(mean_loss)
-    except OverflowError:
-        return math.inf

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -36,8 +36,7 @@ _LISTED = 10  # bad lines of a report
 class Report:
     """Counts of what was read so far.
 
-    lines: in .spacy files docs.
-    blank: lines without a word.
+    lines: in .spacy files docs. blank: lines without a word.
     n_bad: lines that were left out, because they can't be used. bad: the first ten of these.
     """
 
@@ -75,29 +74,21 @@ def read_sentences(
     Raises CorpusError at once if the source has no files or the language is unknown; while it yields if a file is
     damaged; and at the end if there was no sentence.
     """
-    return read_files(source, find_files(source), splitter(language), Report() if report is None else report)
+    return read_files(source, find_files(source), splitter(language), report or Report())
 
 
 def read_files(
     source: str | os.PathLike[str], files: list[Path], split: Splitter, report: Report
 ) -> Iterator[list[str]]:
-    """Yield the words of each sentence of some files, as `read_sentences` does.
-
-    source: what the user wrote, for messages.
-    """
+    """Yield the words of each sentence of the files of a source, as `read_sentences` does."""
     return _counted(source, (sentence for path in files for sentence in _file(path, split, report)), report)
 
 
 def read_stream(
     file: IO[bytes], name: str, language: str | None = None, report: Report | None = None
 ) -> Iterator[list[str]]:
-    """Yield the words of each sentence of an open text, one sentence a line. It is neither packed nor JSON.
-
-    name: what messages call it.
-
-    Raises CorpusError at once if the language is unknown, and at the end if there was no sentence.
-    """
-    report = Report() if report is None else report
+    """Yield the words of each sentence of an open text, one sentence a line, neither packed nor JSON."""
+    report = report or Report()
     return _counted(name, _lines(file, name, False, splitter(language), report), report)
 
 
@@ -135,7 +126,11 @@ def _lines(file: IO[bytes], name: Path | str, is_json: bool, split: Splitter, re
         report.lines += 1
         try:
             text = decode_line(line, number)
-            words = _json_words(text, split) if is_json and text.strip() else split(text)
+            if is_json and text.strip():
+                record = json_record(text)
+                words = record_tokens(record) if "tokens" in record else split(record_text(record))
+            else:
+                words = split(text)
         except Unusable as error:
             report.add_bad(name, number, str(error))
             continue
@@ -145,25 +140,19 @@ def _lines(file: IO[bytes], name: Path | str, is_json: bool, split: Splitter, re
             report.blank += 1
 
 
-def _json_words(line: str, split: Splitter) -> list[str]:
-    record = json_record(line)
-    return record_tokens(record) if "tokens" in record else split(record_text(record))
-
-
 def _docs(path: Path, report: Report) -> Iterator[list[str]]:
     for number, doc in enumerate(docs_in(path), 1):
         report.lines += 1
         empty = True
         for span in sentences_of(doc):
             words = [token.text for token in span if token.text and not token.text.isspace()]
+            empty = empty and not words
             try:
                 words = checked_words(words)
             except Unusable as error:
-                empty = False
                 report.add_bad(path, number, str(error))
                 continue
             if words:
-                empty = False
                 yield words
         report.blank += empty
 
@@ -174,12 +163,10 @@ _SAMPLED = 1_000  # sentences that are tokenised, to know how many tokens a blan
 
 
 class TextSize(NamedTuple):
-    """How large a text is.
+    """How large a text is, or the part of it that was counted.
 
-    complete: whether all of the text was counted.
-    words: number of distinct words among those that were counted, MOST_WORDS if there are more. They are separated by
-        blanks if most words of the text are; with punctuation they are more than the tokenizer's.
-    repeated: number of those that occur twice or more often.
+    words, repeated: distinct words, MOST_WORDS if there are more, and those among them that occur twice or more often.
+        They are separated by blanks if most words of the text are; with punctuation they are more than the tokenizer's.
     """
 
     sentences: int
@@ -195,46 +182,35 @@ def heldout_sentences(sentences: int, share: float) -> int:
 
 
 def count_text(source: str, language: str | None, enough: int, least: int = 0) -> TextSize:
-    """Count the sentences and tokens of a text while it is read.
+    """Count the sentences and tokens of a text until there are `enough` tokens and `least` sentences.
 
     Words are counted at blanks, because spaCy's tokenizer is much slower. The first 1,000 sentences tell how many
     tokens it makes of them.
-
-    enough: number of tokens at which the count ends.
-    least: number of sentences that are counted in any case, if there are so many.
-
-    Raises CorpusError if the text can't be read.
     """
-    ratio = 1.0 if language is None else _words(source, language) / _words(source, None)
+    ratio = 1.0 if language is None else _n_words(source, language) / _n_words(source, None)
     sentences = words = 0
-    spaced, complete, distinct = ratio < _UNSPACED, True, _Distinct()
+    complete, distinct, repeated = True, set[str](), set[str]()
+
+    def add(sentence: list[str]) -> None:
+        for word in sentence:
+            (repeated if word in distinct else distinct).add(word)
+
     for sentence in read_sentences(source):
         if words * ratio >= enough and sentences >= least:
             complete = False
             break
         sentences += 1
         words += len(sentence)
-        if spaced and len(distinct.words) < MOST_WORDS:
-            distinct.add(sentence)
-    if not spaced:
+        if ratio < _UNSPACED and len(distinct) < MOST_WORDS:
+            add(sentence)
+    if ratio >= _UNSPACED:
         for sentence in islice(read_sentences(source, language), sentences):
-            distinct.add(sentence)
-            if len(distinct.words) >= MOST_WORDS:
+            add(sentence)
+            if len(distinct) >= MOST_WORDS:
                 break
-    numbers = (min(len(found), MOST_WORDS) for found in (distinct.words, distinct.repeated))
+    numbers = (min(len(found), MOST_WORDS) for found in (distinct, repeated))
     return TextSize(sentences, round(words * ratio), complete, *numbers)
 
 
-class _Distinct:
-    """The distinct words of sentences, and those among them that came twice or more often."""
-
-    def __init__(self) -> None:
-        self.words, self.repeated = set[str](), set[str]()
-
-    def add(self, sentence: Sequence[str]) -> None:
-        for word in sentence:
-            (self.repeated if word in self.words else self.words).add(word)
-
-
-def _words(source: str, language: str | None) -> int:
+def _n_words(source: str, language: str | None) -> int:
     return sum(map(len, islice(read_sentences(source, language), _SAMPLED)))

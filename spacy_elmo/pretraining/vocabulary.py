@@ -11,7 +11,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import FILE_NOT_REGULAR, FILE_UNREADABLE, CorpusError, SettingsError, shown
+from ..errors import FILE_UNREADABLE, CorpusError, SettingsError, shown
 from ..formats.atomic import replacing, writing
 from ..formats.characters import too_long
 from ..formats.text import lines_of
@@ -24,126 +24,67 @@ Counts = npt.NDArray[np.int64]
 
 
 def counts_path(path: Path) -> Path:
-    """Return the path of the counts of a vocabulary: vocabulary.counts.npy for vocabulary.txt."""
     return path.with_name(f"{path.name.removesuffix('.txt')}.counts.npy")
 
 
 def read_words(path: Path) -> list[str]:
-    """Return the words of a vocabulary file. Raises CorpusError, which names the line, as `Vocabulary.read` does."""
+    """Return the words of a vocabulary file: one a line, in UTF-8, each once, `<S>`, `</S>` and `<UNK>` first.
+
+    Raises CorpusError, which names the line.
+    """
     words: dict[str, int] = {}
-    expected = "a vocabulary, one word a line"
-    _check_regular(path, expected)
+
+    def refuse(problem: str) -> NoReturn:
+        raise CorpusError(f"{path}: line {number}: {problem}. Expected one word a line, in UTF-8, each word once.")
+
+    def refuse_first(number: int, got: str) -> NoReturn:
+        expected, special = SPECIAL[number - 1], ", ".join(SPECIAL)
+        raise CorpusError(f"{path}: line {number} is {got}. Expected {expected}: {special} come first, in this order.")
+
     try:
+        if path.exists() and not path.is_file():
+            raise OSError("a folder or a special file")
         with path.open("rb") as file:
             for number, line in enumerate(lines_of(file), 1):
-                word = _word(path, number, line)
+                if line is None:
+                    refuse("it is far too long for a word")
+                try:
+                    word = line.decode("utf8").removesuffix("\n").removesuffix("\r")
+                except UnicodeDecodeError as error:
+                    refuse(f"it is not UTF-8 ({error.reason})")
+                if number == 1:
+                    word = word.removeprefix("\ufeff")  # a byte order mark
+                if not word:
+                    refuse("it is empty")
+                if word.split() != [word]:
+                    refuse(f"{shown(word)} has blanks")
                 if number <= len(SPECIAL) and word != SPECIAL[number - 1]:
-                    _refuse_first(path, number, word)
+                    refuse_first(number, shown(word))
                 if word in words:
-                    _refuse(path, number, f"{shown(word)} comes twice, in line {words[word]} as well")
+                    refuse(f"{shown(word)} comes twice, in line {words[word]} as well")
                 words[word] = number
     except OSError as error:
+        expected = "a vocabulary, one word a line"
         raise CorpusError(FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
     if len(words) < len(SPECIAL):
-        _refuse_first(path, len(words) + 1, None)
+        refuse_first(len(words) + 1, "missing")
     return list(words)
 
 
-def _word(path: Path, number: int, line: bytes | None) -> str:
-    if line is None:
-        _refuse(path, number, "it is far too long for a word")
-    try:
-        word = line.decode("utf8").removesuffix("\n").removesuffix("\r")
-    except UnicodeDecodeError as error:
-        _refuse(path, number, f"it is not UTF-8 ({error.reason})")
-    if number == 1:
-        word = word.removeprefix("\ufeff")  # a byte order mark
-    if not word:
-        _refuse(path, number, "it is empty")
-    if word.split() != [word]:
-        _refuse(path, number, f"{shown(word)} has blanks")
-    return word
-
-
-def read_counts(path: Path, n_words: int) -> Counts | None:
-    """Read the counts of a vocabulary.
-
-    path: of the vocabulary, not of the counts.
-    n_words: number of its words.
-
-    Returns *Shape:* (n_words,); None if there is no file of counts.
-    Raises CorpusError if the file does not hold `n_words` counts.
-    """
+def _read_counts(path: Path, n_words: int) -> Counts | None:
     file = counts_path(path)
     if not file.exists():
         return None
-    _check_regular(file, "the counts of a vocabulary")
     try:
         counts: Counts = np.load(file, allow_pickle=False)
+        if counts.dtype != np.int64 or counts.shape != (n_words,) or (counts < 0).any():
+            raise ValueError(f"{counts.dtype} of shape {counts.shape}, the smallest {counts.min(initial=0)}")
     except (OSError, ValueError, EOFError) as error:
         raise CorpusError(
             f"{file}: not the counts of these words ({error}). Expected {n_words:,} numbers of int64, none below "
             "0: build the vocabulary again, or delete the counts."
         ) from error
-    check_counts(str(file), counts, n_words)
     return counts
-
-
-def check_counts(source: str, counts: object, n_words: int) -> None:
-    """Raise CorpusError if counts are not an int64 array of shape (n_words,) without negative numbers."""
-    if not isinstance(counts, np.ndarray):
-        reason = f"a {type(counts).__name__}"
-    elif counts.dtype != np.int64 or counts.shape != (n_words,):
-        reason = f"{counts.dtype} of shape {counts.shape}"
-    elif (counts < 0).any():
-        reason = f"{counts.min()} is among them"
-    else:
-        return
-    raise CorpusError(
-        f"{source}: not the counts of these words ({reason}). Expected {n_words:,} numbers of int64, none below "
-        "0: build the vocabulary again, or delete the counts."
-    )
-
-
-def write_files(path: Path, words: list[str], counts: Counts | None) -> None:
-    """Write both files of a vocabulary, each atomically.
-
-    If the process is killed in between, the vocabulary has no counts; it never has those of another one.
-
-    counts: *Shape:* (words,); None: no file of counts is written, and an earlier one is deleted.
-
-    Raises CorpusError if a file can't be written.
-    """
-    counts_file = counts_path(path)
-    with replacing(path, CorpusError) as temporary, writing(path, CorpusError):
-        temporary.write_text("".join(f"{word}\n" for word in words), encoding="utf8", newline="\n")
-        counts_file.unlink(missing_ok=True)
-    if counts is not None:
-        with (
-            replacing(counts_file, CorpusError) as temporary,
-            writing(counts_file, CorpusError),
-            temporary.open("wb") as file,
-        ):
-            np.save(file, counts, allow_pickle=False)
-
-
-def _check_regular(path: Path, expected: str) -> None:
-    if path.exists() and not path.is_file():  # reading a pipe could wait forever
-        raise CorpusError(FILE_NOT_REGULAR.format(path=path, expected=expected))
-
-
-def _refuse(path: Path, number: int, problem: str) -> NoReturn:
-    raise CorpusError(f"{path}: line {number}: {problem}. Expected one word a line, in UTF-8, each word once.")
-
-
-def _refuse_first(path: Path, number: int, word: str | None) -> NoReturn:
-    got = "missing" if word is None else shown(word)
-    expected, special = SPECIAL[number - 1], ", ".join(SPECIAL)
-    message = f"{path}: line {number} is {got}. Expected {expected}: {special} come first, in this order."
-    raise CorpusError(message)
-
-
-Ids = npt.NDArray[np.int32]
 
 
 class WordCounts(NamedTuple):
@@ -166,10 +107,8 @@ def count_words(sentences: Iterable[Sequence[str]]) -> WordCounts:
 def least_count(counted: WordCounts, size: int) -> int:
     """Return how often a word must occur to be in a vocabulary that leaves some words of the text out.
 
-    If all words fit, `<UNK>` would never be learned. Then it is 2, if words that occur twice or more often are at least
-    half of the text. Otherwise it is 1.
-
-    size: largest number of words, with `<S>`, `</S>` and `<UNK>`.
+    If all words fit into `size`, `<UNK>` would never be learned. Then it is 2, if words that occur twice or more often
+    are at least half of the text. Otherwise it is 1.
     """
     if len(counted.words) > size - len(SPECIAL):
         return 1
@@ -180,27 +119,21 @@ def least_count(counted: WordCounts, size: int) -> int:
 class Vocabulary:
     """The words of a softmax, in the order of their ids, with their counts.
 
-    The words after `<S>`, `</S>` and `<UNK>` must be sorted by falling frequency in the training text, as in the
-    official models: the log-uniform sampler of the sampled softmax draws the word of id i with a probability of about
-    1 / (i + 1).
+    After `<S>`, `</S>` and `<UNK>` they must be sorted by falling frequency in the training text, as in the official
+    models: the sampled softmax draws the word of id i with a probability of about 1 / (i + 1).
 
-    words: `<S>`, `</S>`, `<UNK>`, then the others.
     counts: *Shape:* (words,), occurrences in the training text; None if they are unknown. For `<S>` and `</S>` it is
         the number of sentences, for `<UNK>` the number of tokens that are none of the words.
-
-    Raises CorpusError if the counts do not fit the words.
     """
 
     def __init__(self, words: Sequence[str], counts: Counts | None = None) -> None:
         self.words, self.counts = list(words), counts
-        if counts is not None:
-            check_counts("counts", counts, len(self.words))
         # A word of the text that is spelled like a special word is an unknown word.
         self._ids = {word: number for number, word in enumerate(self.words) if number >= len(SPECIAL)}
 
     @classmethod
     def build(cls, sentences: Iterable[Sequence[str]], size: int | None = None, min_count: int = 1) -> Vocabulary:
-        """Return the vocabulary of a text. size, min_count: see `from_counts`, which also tells the errors."""
+        """Return the vocabulary of a text; see `from_counts`."""
         return cls.from_counts(count_words(sentences), size, min_count)
 
     @classmethod
@@ -209,17 +142,12 @@ class Vocabulary:
 
         Words of the text that are spelled `<S>`, `</S>` or `<UNK>` count as unknown words.
 
-        size: largest number of words, with `<S>`, `</S>` and `<UNK>`, 3 or more; None: no limit.
-        min_count: how often a word must occur, 1 or more.
-
-        Raises SettingsError if `size` or `min_count` is out of range, CorpusError if no word occurs often enough.
+        size: largest number of words, with `<S>`, `</S>` and `<UNK>`; None: no limit.
+        min_count: how often a word must occur. Raises CorpusError if no word does.
         """
-        if size is not None and not _is_int(size, len(SPECIAL)):
-            raise SettingsError(
-                f"the vocabulary's size is {shown(size)}. Expected a whole number, {len(SPECIAL)} or more."
-            )
-        if not _is_int(min_count, 1):
-            raise SettingsError(f"the minimum count is {shown(min_count)}. Expected a whole number, 1 or more.")
+        for name, value, least in (("size", size, len(SPECIAL)), ("minimum count", min_count, 1)):
+            if value is not None and value < least:
+                raise SettingsError(f"the vocabulary's {name} is {value}. Expected a whole number, {least} or more.")
         frequent = [(w, n) for w, n in counted.words.items() if n >= min_count and w not in SPECIAL]
         if not frequent:
             raise CorpusError(
@@ -236,31 +164,31 @@ class Vocabulary:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Vocabulary:
-        """Read a vocabulary, and its counts if their file is there.
-
-        path: one word a line, in UTF-8. The counts of vocabulary.txt are in vocabulary.counts.npy.
-
-        Raises CorpusError, which names the line, if a line is not in UTF-8, is empty, has blanks or repeats an earlier
-        one, or if `<S>`, `</S>` and `<UNK>` do not come first. Raises CorpusError as well if the counts do not fit.
-        """
+        """Read a vocabulary, and its counts if their file is there: vocabulary.counts.npy for vocabulary.txt."""
         words = read_words(Path(path))
-        return cls(words, read_counts(Path(path), len(words)))
+        return cls(words, _read_counts(Path(path), len(words)))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the vocabulary, and its counts if they are known, each file atomically.
+        """Write what `read` reads, each file atomically, counts of an earlier vocabulary deleted first.
 
-        Counts of an earlier vocabulary of this name are deleted first.
-
-        path: one word a line, in UTF-8. The counts of vocabulary.txt go to vocabulary.counts.npy.
-
-        Raises CorpusError if a file can't be written.
+        So after a kill the vocabulary may have no counts; it never has those of another one.
         """
-        write_files(Path(path), self.words, self.counts)
+        counts_file = counts_path(Path(path))
+        with replacing(path, CorpusError) as temporary, writing(path, CorpusError):
+            temporary.write_text("".join(f"{word}\n" for word in self.words), encoding="utf8", newline="\n")
+            counts_file.unlink(missing_ok=True)
+        if self.counts is not None:
+            with (
+                replacing(counts_file, CorpusError) as temporary,
+                writing(counts_file, CorpusError),
+                temporary.open("wb") as file,
+            ):
+                np.save(file, self.counts, allow_pickle=False)
 
     def __len__(self) -> int:
         return len(self.words)
 
-    def ids(self, words: Iterable[str]) -> Ids:
+    def ids(self, words: Iterable[str]) -> npt.NDArray[np.int32]:
         """Return the id of each word, *Shape:* (words,); that of `<UNK>` for unknown words and for special words."""
         get = self._ids.get
         return np.array([get(word, UNKNOWN) for word in words], np.int32)
@@ -274,13 +202,11 @@ class Vocabulary:
         return known / max(1, known + int(self.counts[UNKNOWN]))
 
     def log_unigram(self) -> npt.NDArray[np.float64] | None:
-        """Return the natural logarithm of each word's probability in the training text, *Shape:* (words,).
+        """Return the natural logarithm of each word's probability in the training text; None if there are no counts.
 
         One is added to the count of each word of the text and of `<UNK>`. The forward direction predicts `</S>` and
         never `<S>`, the backward direction the reverse. Both have the same probability, and the probabilities of all
         words but one of these two sum to 1.
-
-        Returns None if there are no counts.
         """
         if self.counts is None:
             return None
@@ -288,10 +214,6 @@ class Vocabulary:
         counts[[START, END]] = np.maximum(self.counts[[START, END]], 1)  # a text has at least one sentence
         result: npt.NDArray[np.float64] = np.log(counts / (counts.sum() - counts[START]))
         return result
-
-
-def _is_int(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 SENTENCES = 10_000  # that are looked at

@@ -160,7 +160,7 @@ def test_a_rank_alone_means_nothing(size: str | None, stub: Loop, monkeypatch: p
 
 def test_garbage_of_torchrun(stub: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "garbage")
-    assert "WORLD_SIZE is 'garbage'. Expected a whole number" in run("run.cfg", "out", code=1)
+    assert "WORLD_SIZE is 'garbage'" in run("run.cfg", "out", code=1)
     assert not stub.calls
 
 

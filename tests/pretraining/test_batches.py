@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 from small_corpora import evenly_drawn
 
-from spacy_elmo.errors import CheckpointError, CorpusError, ProcessError, SettingsError
+from spacy_elmo.errors import CheckpointError, CorpusError, ProcessError
 from spacy_elmo.formats.characters import boundary_ids, words_to_ids
 from spacy_elmo.pretraining.batches import (
     BlockShuffle,
@@ -27,7 +27,6 @@ from spacy_elmo.pretraining.batches import (
     StreamRange,
     Streams,
     Window,
-    WordTable,
     reading_order,
 )
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
@@ -113,21 +112,6 @@ def test_processes_share_the_streams(corpus: PreparedCorpus, vocabulary: Vocabul
             assert list(chain.from_iterable(words_of(part)[d] for part in parts)) == words_of(expected)[d]
 
 
-@pytest.mark.parametrize("after", [0, 1, 37])
-def test_restored_streams_return_the_same_windows(corpus: PreparedCorpus, vocabulary: Vocabulary, after: int) -> None:
-    one, other = streams(corpus, vocabulary), streams(corpus, vocabulary)
-    for _ in range(after):
-        one.next(7)
-    other.restore(one.state())
-    for _ in range(30):
-        a, b = one.next(7), other.next(7)
-        assert words_of(a) == words_of(b)
-        assert (a.characters == b.characters).all()
-        assert (a.inputs == b.inputs).all()
-        assert (a.targets == b.targets).all()
-        assert (a.starts == b.starts).all()
-
-
 def test_streams_go_back_to_a_saved_state_as_often_as_wanted(corpus: PreparedCorpus, vocabulary: Vocabulary) -> None:
     """Neither reading on nor restoring changes what was saved, even after an epoch has ended."""
     read = streams(corpus, vocabulary)
@@ -137,13 +121,11 @@ def test_streams_go_back_to_a_saved_state_as_often_as_wanted(corpus: PreparedCor
     before = {name: array.copy() for name, array in saved.items()}
     expected = [read.next(7) for _ in range(30)]
     assert (read.state()["epoch"] > before["epoch"]).any()
-    for _ in range(2):
-        read.restore(saved)
+    for restored in (read, read, streams(corpus, vocabulary)):
+        restored.restore(saved)
         for window in expected:
-            got = read.next(7)
-            assert words_of(got) == words_of(window)
-            np.testing.assert_array_equal(got.targets, window.targets)
-            np.testing.assert_array_equal(got.starts, window.starts)
+            for got, values in zip(restored.next(7), window, strict=True):
+                np.testing.assert_array_equal(got, values)
         for name, array in before.items():
             np.testing.assert_array_equal(saved[name], array)
 
@@ -176,15 +158,6 @@ def test_a_position_after_the_last_word_is_accepted(corpus: PreparedCorpus, voca
         one.restore(state | {"offset": np.array([words + 1])})
 
 
-def test_a_position_after_the_end_of_a_sentence_does_not_loop_forever(
-    corpus: PreparedCorpus, vocabulary: Vocabulary
-) -> None:
-    one = streams(corpus, vocabulary, 1)
-    one.offset[0] = 99
-    assert one.next(3).starts[0, 0]
-    assert one.position[0] >= 1
-
-
 def test_a_full_table_of_words_changes_nothing(corpus: PreparedCorpus, vocabulary: Vocabulary) -> None:
     one, other = streams(corpus, vocabulary), streams(corpus, vocabulary)
     other.table.capacity = 20
@@ -197,35 +170,17 @@ def test_a_full_table_of_words_changes_nothing(corpus: PreparedCorpus, vocabular
     assert cleared > 5
 
 
-def test_the_table_knows_all_its_words() -> None:
-    table = WordTable(SIZE)
-    texts = [[f"{k:x}" for k in range(n)] + ["é", "<S>", "x" * 99] for n in (1, 900, 3000)]
-    for words in texts:
-        numbers = table.numbers(words)
-        assert (table.characters(numbers.astype(np.int64)) == words_to_ids(words, SIZE)).all()
-        assert numbers.min() >= 2
-    assert (table.characters(np.array([0, 1])) == boundary_ids(SIZE)).all()
-
-
 @pytest.mark.parametrize(("n", "block"), [(1, 8), (7, 8), (8, 8), (101, 8), (101, 1), (100, 10)])
 def test_an_epoch_is_a_permutation_that_reads_block_by_block(n: int, block: int) -> None:
     order = BlockShuffle(n, block, seed=1, n_cached=4)
     epochs = [[order.number(epoch, k) for k in range(n)] for epoch in (0, 1)]
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(n))
-    assert n < 3 or epochs[0] != epochs[1]
+    other_seed = BlockShuffle(n, block, seed=2, n_cached=4)
+    assert n < 3 or epochs[0] != epochs[1] != [other_seed.number(1, k) for k in range(n)]
+    if (n, block) == (101, 8):  # blocks are shuffled differently
+        assert len({tuple(k % 8 for k in epochs[0] if k // 8 == number) for number in range(12)}) > 10
     blocks = [number // block for number in epochs[0]]
     assert sum(a != b for a, b in pairwise(blocks)) == -(-n // block) - 1
-
-
-def test_another_seed_is_another_order() -> None:
-    first, second = ([BlockShuffle(50, 8, seed, n_cached=4).number(0, k) for k in range(50)] for seed in (0, 1))
-    assert first != second
-
-
-def test_blocks_of_one_epoch_are_shuffled_differently() -> None:
-    order = BlockShuffle(64, 8, seed=1, n_cached=4)
-    inside = {tuple(order.number(0, start + k) % 8 for k in range(8)) for start in range(0, 64, 8)}
-    assert len(inside) == 8
 
 
 N_IDS, STEPS, RANGE = 12, 7, StreamRange(12, 4, 6)
@@ -252,7 +207,7 @@ def assert_same(got: Window, expected: Window) -> None:
 @pytest.mark.parametrize("readers", [1, 3])
 def test_the_batches_are_those_of_one_process(corpus: PreparedCorpus, readers: int) -> None:
     with both(corpus, readers) as (alone, ahead):
-        for _ in range(40):  # several epochs
+        for _ in range(20):  # several epochs
             assert_same(ahead.next(STEPS), alone.next(STEPS))
             for name, values in alone.state().items():
                 np.testing.assert_array_equal(ahead.state()[name], values)
@@ -265,27 +220,13 @@ def test_a_restored_one_goes_on_from_what_was_used(corpus: PreparedCorpus) -> No
             alone.next(STEPS)
         saved = ahead.state()
         expected = [alone.next(STEPS) for _ in range(3)]
+        ahead.close()  # it goes on after that
         other.restore(saved)
-        ahead.next(STEPS)
+        assert_same(ahead.next(STEPS), expected[0])
         ahead.restore(saved)
         for restored in (ahead, other):
             for window in expected:
                 assert_same(restored.next(STEPS), window)
-
-
-def test_it_can_be_closed_and_go_on(corpus: PreparedCorpus) -> None:
-    with both(corpus, 2) as (alone, ahead):
-        for _ in range(3):
-            assert_same(ahead.next(STEPS), alone.next(STEPS))
-            ahead.close()
-
-
-def test_streams_that_can_not_be_divided(corpus: PreparedCorpus) -> None:
-    with pytest.raises(
-        SettingsError,
-        match=r"training\.readers is 4\. Expected 0 or a number that divides the 6 streams .*: 1, 2, 3, 6\.",
-    ):
-        ReadAhead(corpus, Vocabulary.build(corpus, size=40), N_IDS, RANGE, 8, 3, readers=4, steps=STEPS)
 
 
 def test_a_place_that_is_not_there(corpus: PreparedCorpus) -> None:
@@ -303,7 +244,7 @@ def test_a_damaged_text_is_told_as_without_readers(corpus: PreparedCorpus, tmp_p
     damaged = prepare(tmp_path / "text.txt", tmp_path / "prepared")
     (damaged.folder / "sentences.txt").write_text("one-two\n" * 50, encoding="utf8")
     messages = []
-    with both(PreparedCorpus.open(damaged.folder), 2, Vocabulary.build(corpus, size=40)) as pair:
+    with both(PreparedCorpus(damaged.folder), 2, Vocabulary.build(corpus, size=40)) as pair:
         for streams in pair:
             with pytest.raises(CorpusError, match="has 1 words, not 2") as raised:
                 streams.next(STEPS)
@@ -312,16 +253,14 @@ def test_a_damaged_text_is_told_as_without_readers(corpus: PreparedCorpus, tmp_p
     assert not multiprocessing.active_children()
 
 
-@pytest.mark.parametrize("killed", [[0], [1], [0, 1]])
-def test_killed_readers(corpus: PreparedCorpus, killed: list[int]) -> None:
+def test_killed_readers(corpus: PreparedCorpus) -> None:
     """They die in the middle of a message: nothing reads what they have read ahead."""
     with both(corpus, 2) as (_, ahead):
         ahead.next(STEPS)
-        time.sleep(0.5)
-        for number in killed:
-            process = ahead._processes[number].process
-            process.kill()
-            process.join()
+        time.sleep(0.2)
+        process = ahead._processes[1][0]
+        process.kill()
+        process.join()
         with pytest.raises(
             ProcessError, match=r"has ended \(exit code -9\)\. .* set training\.readers, which is 2, lower"
         ):
@@ -329,50 +268,33 @@ def test_killed_readers(corpus: PreparedCorpus, killed: list[int]) -> None:
         assert not multiprocessing.active_children()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="only Linux tells here which processes run")
 def test_readers_end_with_the_process_that_trains(corpus: PreparedCorpus) -> None:
-    """Killed, it ends nothing itself."""
+    """A program ends with readers that were not closed. Killed, it ends nothing itself."""
     program = f"""
 import os, sys, time
-from pathlib import Path
-from spacy_elmo.pretraining.batches import StreamRange
+from spacy_elmo.pretraining.batches import ReadAhead, StreamRange
 from spacy_elmo.pretraining.prepared import PreparedCorpus
-from spacy_elmo.pretraining.batches import ReadAhead
 from spacy_elmo.pretraining.vocabulary import Vocabulary
-corpus = PreparedCorpus.open(Path({str(corpus.folder)!r}))
+corpus = PreparedCorpus({str(corpus.folder)!r})
+child = os.fork()
 ahead = ReadAhead(corpus, Vocabulary.build(corpus, size=40), {N_IDS}, StreamRange(12, 4, 6), 8, 3, readers=3, steps=500)
 ahead.next(500)
-print(*[reader.process.pid for reader in ahead._processes], flush=True)
+if not child:
+    sys.exit(3)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), *[p.pid for p, _ in ahead._processes], flush=True)
 time.sleep(600)
 """
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) as main:
         assert main.stdout is not None
-        readers = [int(number) for number in main.stdout.readline().split()]
-        assert len(readers) == 3
+        code, *readers = [int(number) for number in main.stdout.readline().split()]
+        assert (code, len(readers)) == (3, 3)
         main.kill()
     until = time.monotonic() + 20
-    while running(readers) and time.monotonic() < until:
+    while (left := [number for number in readers if Path(f"/proc/{number}").exists()]) and time.monotonic() < until:
         time.sleep(0.1)
-    assert not running(readers)
-
-
-def running(processes: list[int]) -> list[int]:
-    return [number for number in processes if Path(f"/proc/{number}").exists()]
-
-
-def test_a_program_ends_with_readers_that_were_not_closed(corpus: PreparedCorpus) -> None:
-    program = f"""
-from pathlib import Path
-from spacy_elmo.pretraining.batches import StreamRange
-from spacy_elmo.pretraining.prepared import PreparedCorpus
-from spacy_elmo.pretraining.batches import ReadAhead
-from spacy_elmo.pretraining.vocabulary import Vocabulary
-corpus = PreparedCorpus.open(Path({str(corpus.folder)!r}))
-ahead = ReadAhead(corpus, Vocabulary.build(corpus, size=40), {N_IDS}, StreamRange(12, 4, 6), 8, 3, readers=2, steps=500)
-ahead.next(500)
-raise SystemExit(3)
-"""
-    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 3
+    assert not left
 
 
 def test_signals_to_the_group_leave_the_readers(corpus: PreparedCorpus) -> None:
@@ -382,14 +304,15 @@ def test_signals_to_the_group_leave_the_readers(corpus: PreparedCorpus) -> None:
         for reader in multiprocessing.active_children():
             for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
                 os.kill(reader.pid or 0, number)
-        for _ in range(20):
+        for _ in range(3):
             assert_same(ahead.next(STEPS), alone.next(STEPS))
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.slow
 def test_readers_that_are_not_forked(corpus: PreparedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on macOS and Windows."""
     monkeypatch.setattr(multiprocessing, "get_context", partial(multiprocessing.get_context, "spawn"))
-    with both(corpus, 2) as (alone, ahead):
+    with both(corpus, 1) as (alone, ahead):
         for _ in range(3):
             assert_same(ahead.next(STEPS), alone.next(STEPS))

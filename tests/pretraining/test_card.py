@@ -11,7 +11,6 @@ import pytest
 from run_cases import SCORE, run_of
 from thinc.api import Config
 
-from spacy_elmo.errors import CheckpointError
 from spacy_elmo.pretraining.card import write_card
 from spacy_elmo.pretraining.config import PathSettings, to_config
 from spacy_elmo.pretraining.folder import Run
@@ -105,9 +104,8 @@ def test_settings_are_all_there_and_no_folder_is_named(tmp_path: Path) -> None:
     assert Config().from_str(re.findall(r"```ini\n(.*?)```", text, re.DOTALL)[0]) == expected
 
 
-@pytest.mark.parametrize("language", ["en", None])
-def test_what_it_says_of_spacy_runs(language: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = card(run_of(tmp_path, language), tmp_path)
+def test_what_it_says_of_spacy_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = card(run_of(tmp_path, None), tmp_path)
     for name in ("options.json", "weights.hdf5"):
         shutil.copy(GOLDEN / name, tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -116,13 +114,6 @@ def test_what_it_says_of_spacy_runs(language: str | None, tmp_path: Path, monkey
     names: dict[str, Any] = {}
     exec(compile(code, "README.md", "exec"), names)
     assert names["nlp"]("a b")._.elmo.shape == (2, 32)
-
-
-def test_whole_or_not_at_all(tmp_path: Path) -> None:
-    (tmp_path / "out" / "README.md").mkdir(parents=True)
-    with pytest.raises(CheckpointError, match="is a folder"):
-        card(run_of(tmp_path), tmp_path / "out")
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["README.md"]
 
 
 def test_a_file_name_that_is_no_utf8(tmp_path: Path) -> None:

@@ -51,24 +51,7 @@ SERVER.set_forkserver_preload(
 )
 UPDATES, STREAMS, STEPS = 6, 8, 5
 LONG = 100_000  # updates of a run that the test ends
-BILM = {
-    "lstm": {
-        "dim": 16,
-        "projection_dim": 8,
-        "n_layers": 2,
-        "cell_clip": 3,
-        "proj_clip": 3,
-        "use_skip_connections": True,
-    },
-    "char_cnn": {
-        "embedding": {"dim": 4},
-        "filters": [[1, 4], [2, 8]],
-        "n_highway": 1,
-        "n_characters": 262,
-        "max_characters_per_token": 50,
-        "activation": "relu",
-    },
-}
+BILM = BiLMOptions(4, ((1, 4), (2, 8)), 1, "relu", 50, 16, 8, 2, 3.0, 3.0, True)
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +63,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> PretrainConfig:
     text.write_text("\n".join(lines) + "\n", encoding="utf8")
     return PretrainConfig(
         PathSettings(str(text)),
-        BiLMOptions.from_dict(BILM),
+        BILM,
         CorpusSettings(heldout_share=0.1, shuffle_block=32),
         VocabularySettings(100),
         TrainingSettings(
@@ -198,8 +181,7 @@ def wait_for_step(output: Path, step: int) -> None:
     ("kind", "size", "accumulate", "optimizer"),
     [
         ("sampled", 2, 1, "adamw"),
-        ("sampled", 4, 2, "adagrad"),
-        ("full", 2, 2, "adamw"),
+        ("full", 4, 2, "adagrad"),
         ("adaptive", 2, 1, "adagrad"),
         ("sampled", 2, 1, "muon"),
     ],
@@ -414,30 +396,10 @@ def test_a_process_alone(variables: dict[str, str | None], monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "got", "expected"),
-    [
-        ("WORLD_SIZE", "garbage", "'garbage'", "a whole number from 1 to 2147483647"),
-        ("WORLD_SIZE", "", "''", "a whole number"),
-        ("WORLD_SIZE", "0", "'0'", "a whole number"),
-        ("WORLD_SIZE", "-2", "'-2'", "a whole number"),
-        ("WORLD_SIZE", "9" * 5_000, "'999", "a whole number"),
-        ("RANK", "x", "'x'", "a whole number from 0 to 3"),
-        ("RANK", "4", "'4'", "a whole number from 0 to 3"),
-        ("RANK", None, "not set", "a whole number from 0 to 3"),
-        ("LOCAL_RANK", "x", "'x'", "a whole number from 0 to 3"),
-        ("MASTER_ADDR", None, "not set", "the address"),
-        ("MASTER_ADDR", "", "''", "the address"),
-        ("MASTER_PORT", None, "not set", "a whole number from 1 to 65535"),
-        ("MASTER_PORT", "x", "'x'", "a whole number from 1 to 65535"),
-        ("MASTER_PORT", "65536", "'65536'", "a whole number from 1 to 65535"),
-    ],
+    ("name", "value"),
+    [("WORLD_SIZE", "garbage"), ("RANK", "4"), ("RANK", None), ("LOCAL_RANK", "x"), ("MASTER_ADDR", None)],
 )
-def test_variables_that_torchrun_would_not_set(
-    name: str, value: str | None, got: str, expected: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variables_that_torchrun_would_not_set(name: str, value: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     put(monkeypatch, GOOD | {name: value})
-    with pytest.raises(ProcessError) as caught, processes("cpu"):
-        pytest.fail("not reached")
-    assert f"{name} is {got}" in str(caught.value)
-    assert f"Expected {expected}" in str(caught.value)
-    assert "torchrun sets it" in str(caught.value)
+    with pytest.raises(ProcessError, match=f"{name} is {'not set' if value is None else repr(value)}.* torchrun sets"):
+        environment()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import shutil
@@ -35,11 +34,9 @@ from spacy_elmo.pretraining.config import (
 from spacy_elmo.pretraining.folder import (
     WRITTEN,
     check_new_run,
-    empty_model,
     has_checkpoint,
     open_run,
     refuse_other_folder,
-    reopen_run,
     starting_model,
 )
 from spacy_elmo.pretraining.language_model import LanguageModel
@@ -79,21 +76,13 @@ def begun(config: PretrainConfig, output: Path) -> Path:
     return output
 
 
-def kept(output: Path) -> dict[str, Any]:
-    texts: dict[str, Any] = json.loads((output / "run.json").read_text(encoding="utf8"))["texts"]
-    return texts
-
-
-def test_what_is_kept_of_words_and_weights(given: PretrainConfig, text: Path, tmp_path: Path) -> None:
+def test_what_is_kept_of_words_and_weights(given: PretrainConfig, tmp_path: Path) -> None:
     words = hashlib.sha256("".join(f"{word}\n" for word in WORDS).encode()).hexdigest()
     weights = hashlib.sha256((tmp_path / "init" / "weights.hdf5").read_bytes()).hexdigest()
-    texts = kept(begun(given, tmp_path / "out"))
+    output = begun(given, tmp_path / "out")
+    texts = json.loads((output / "run.json").read_text(encoding="utf8"))["texts"]
     assert (texts["vocabulary"], texts["paths.vocabulary"], texts["paths.init"]) == (words, words, weights)
-    assert open_run(given, tmp_path / "out").init_sha256 == reopen_run(given, tmp_path / "out").init_sha256 == weights
-    output = begun(config_of(text), tmp_path / "plain")
-    built = hashlib.sha256((output / "vocabulary.txt").read_bytes()).hexdigest()
-    texts = kept(output)
-    assert (texts["vocabulary"], texts["paths.vocabulary"], texts["paths.init"]) == (built, None, None)
+    assert open_run(given, output).init_sha256 == open_run(given, output, first=False).init_sha256 == weights
 
 
 def test_a_start_that_can_not_be_is_refused_before_anything_is_written(given: PretrainConfig, tmp_path: Path) -> None:
@@ -101,15 +90,8 @@ def test_a_start_that_can_not_be_is_refused_before_anything_is_written(given: Pr
     with pytest.raises(SettingsError, match=r"there is no softmax\.hdf5"):
         run_of(given, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_a_biLM_is_not_replaced(given: PretrainConfig, tmp_path: Path) -> None:
-    before = {path: path.read_bytes() for path in (tmp_path / "init").iterdir()}
-    with pytest.raises(
-        SettingsError, match=r"init: holds options\.json, weights\.hdf5, softmax\.hdf5, but no run\.json"
-    ):
+    with pytest.raises(SettingsError, match=r"init: holds options\.json, weights\.hdf5, vocabulary\.txt, but no run"):
         run_of(given, tmp_path / "init")
-    assert {path: path.read_bytes() for path in (tmp_path / "init").iterdir()} == before
 
 
 def test_files_may_move_or_be_gone(given: PretrainConfig, text: Path, tmp_path: Path) -> None:
@@ -123,42 +105,18 @@ def test_files_may_move_or_be_gone(given: PretrainConfig, text: Path, tmp_path: 
     for config in (given, moved):
         run = open_run(config, output)
         assert (run.identity, run.resumed, run.vocabulary.words) == (identity, True, WORDS)
-        assert reopen_run(config, output).resumed
+        assert open_run(config, output, first=False).resumed
     assert (output / "run.json").read_bytes() == before
 
 
-def test_a_published_bilm_may_be_gone(given: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All weights are in the checkpoints."""
-    monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
-    shutil.copytree(tmp_path / "init", tmp_path / "cache" / "small")
-    config = with_paths(given, init="small")
-    output = begun(config, tmp_path / "out")
-    shutil.rmtree(tmp_path / "cache")
-    assert open_run(config, output).resumed
-
-
 def test_a_package_may_be_gone(given: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All weights are in the checkpoints."""
     install_bilm(monkeypatch, tmp_path, "en_midi", tmp_path / "init")
     config = with_paths(given, init="en_midi")
     output = begun(config, tmp_path / "out")
     assert open_run(config, output).resumed
     uninstall_all(monkeypatch)
     assert open_run(config, output).resumed
-
-
-def test_a_full_disk(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write = Path.write_text
-
-    def write_text(self: Path, *arguments: Any, **named: Any) -> int:
-        if "run.json" in self.name:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return write(self, *arguments, **named)
-
-    (tmp_path / "out").mkdir()
-    monkeypatch.setattr(Path, "write_text", write_text)
-    with pytest.raises(SettingsError, match=r"out/run\.json: can't be written .*No space left"):
-        open_run(config_of(text), tmp_path / "out")
-    assert not list((tmp_path / "out").glob("*run.json*"))
 
 
 def test_other_words_or_weights_are_refused(given: PretrainConfig, tmp_path: Path) -> None:
@@ -180,6 +138,10 @@ def test_other_words_or_weights_are_refused(given: PretrainConfig, tmp_path: Pat
         with pytest.raises(SettingsError, match=message):
             open_run(with_paths(given, **paths), output)
     assert (output / "config.cfg").read_bytes() == before
+    words = (output / "vocabulary.txt").read_text(encoding="utf8").splitlines()
+    (output / "vocabulary.txt").write_text("\n".join([*words[:4], words[5], words[4]]) + "\n", encoding="utf8")
+    with pytest.raises(SettingsError, match=r"out.vocabulary\.txt: not with the contents \(SHA-256 in .*run\.json\)"):
+        open_run(given, output)
 
 
 def test_words_or_weights_that_were_not_there_are_refused(text: Path, given: PretrainConfig, tmp_path: Path) -> None:
@@ -188,16 +150,6 @@ def test_words_or_weights_that_were_not_there_are_refused(text: Path, given: Pre
         value = getattr(given.paths, name)
         with pytest.raises(SettingsError, match=rf"started with paths\.{name} = null, but now it is {value}"):
             open_run(with_paths(config_of(text), **{name: value}), output)
-
-
-def test_changed_words_of_the_run_are_refused(text: Path, tmp_path: Path) -> None:
-    config = config_of(text)
-    output = begun(config, tmp_path / "out")
-    words = (output / "vocabulary.txt").read_text(encoding="utf8").splitlines()
-    words[4], words[5] = words[5], words[4]
-    (output / "vocabulary.txt").write_text("\n".join(words) + "\n", encoding="utf8")
-    with pytest.raises(SettingsError, match=r"out.vocabulary\.txt: not with the contents \(SHA-256 in .*run\.json\)"):
-        open_run(config, output)
 
 
 def test_a_run_of_an_earlier_version_goes_on(given: PretrainConfig, tmp_path: Path) -> None:
@@ -220,7 +172,7 @@ def test_settings_that_may_change_and_others(text: Path, tmp_path: Path) -> None
     other = replace(config, training=replace(config.training, seed=1))
     with pytest.raises(SettingsError, match=r"started with training\.seed = 0, but now it is 1\..* or add --restart"):
         open_run(other, output)
-    for damaged in ("{", "[]", '{"settings": {}}', '{"settings": {}, "texts": 1}'):
+    for damaged in ("{", '{"settings": {}, "texts": 1}'):
         (output / "run.json").write_text(damaged, encoding="utf8")
         with pytest.raises(SettingsError, match=r"run\.json: can't be read .* put the complete file there\. To start"):
             open_run(config, output)
@@ -239,7 +191,7 @@ def test_a_text_that_has_changed(text: Path, tmp_path: Path) -> None:
         open_run(config_of(text), output)
 
 
-@pytest.mark.parametrize("pattern", ["**/*.txt", "*/*.txt", "*/*/*.txt"])
+@pytest.mark.parametrize("pattern", ["**/*.txt", "*/*/*.txt"])
 def test_a_pattern_that_matches_the_run_itself(text: Path, tmp_path: Path, pattern: str) -> None:
     """At the beginning, when it is begun again, and when it goes on."""
     for folder in ("a", "a/b"):
@@ -277,14 +229,13 @@ def test_files_that_a_run_would_replace(text: Path, tmp_path: Path) -> None:
         with pytest.raises(SettingsError, match=f"holds {name}, but no run.json"):
             check_new_run(config, output)
         (output / name).unlink()
-    for own in ("run.json", "corpus/meta.json", "checkpoints/a"):  # any of these makes it the folder of a run
+    for own in ("run.json", "corpus/meta.json"):  # any of these makes it the folder of a run
         (output / "vocabulary.txt").touch()
         (output / own).parent.mkdir(exist_ok=True)
         (output / own).touch()
         check_new_run(config, output)
         refuse_other_folder(output)
         (output / own).unlink()
-        shutil.rmtree(output / "checkpoints", ignore_errors=True)
 
 
 def test_a_restart_in_another_folder(tmp_path: Path) -> None:
@@ -347,20 +298,13 @@ def rows_of(model: LanguageModel) -> dict[str, bytes]:
     return {word: row.tobytes() for word, row in zip(model.words, table, strict=True)}
 
 
-# Random weights
-
-
-@pytest.mark.parametrize("kind", ["sampled", "full", "adaptive"])
+@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
 def test_the_seed_decides_a_random_start(corpus: PreparedCorpus, kind: str) -> None:
-    torch.manual_seed(1)
-    first = started(tuning_of(kind, seed=4), corpus)
-    torch.manual_seed(2)
-    again, other = started(tuning_of(kind, seed=4), corpus), started(tuning_of(kind, seed=5), corpus)
+    first, again, other = (started(tuning_of(kind, seed=seed), corpus) for seed in (4, 4, 5))
     assert same(first.bilm, again.bilm)
     assert same(first.softmax, again.softmax)
     assert not same(first.bilm, other.bilm)
     assert not same(first.softmax, other.softmax)
-    assert isinstance(first.softmax, AdaptiveSoftmax if kind == "adaptive" else Softmax)
 
 
 def test_random_starts_predict_words_by_their_frequency(corpus: PreparedCorpus) -> None:
@@ -379,7 +323,6 @@ def test_random_starts_predict_words_by_their_frequency(corpus: PreparedCorpus) 
     ("source", "words", "counts"),
     [
         ("text", ["the", "ship"], [3, 3, 5, 4, 2]),
-        ("file", ["whale", "kraken", "the"], [3, 3, 10 + 1 - 5, 1, 0, 4]),
         ("file and init", ["whale", "kraken", "the"], [3, 3, 10 + 1 - 5, 1, 0, 4]),
         ("init", OLD_WORDS[3:], [3, 3, 4, 4, 0, 2, 0, 1]),
         ("init without a softmax", ["the", "ship"], [3, 3, 5, 4, 2]),
@@ -401,12 +344,6 @@ def test_the_words_and_their_counts_in_the_text(
     assert vocabulary.words == [*SPECIAL, *words]
     assert vocabulary.counts is not None
     assert vocabulary.counts.tolist() == counts
-
-
-def test_a_model_without_its_words(corpus: PreparedCorpus, old: Path) -> None:
-    (old / "vocabulary.txt").unlink()
-    with pytest.raises(CorpusError, match=r"old.vocabulary\.txt"):
-        find_vocabulary(tuning_of(paths={"init": old}), corpus)
 
 
 # Tuning
@@ -490,58 +427,30 @@ def test_files_that_a_run_begins_with_have_to_be_there(corpus: PreparedCorpus, o
         check_new_run(replace(full, paths=PathSettings(f"{output}/*.txt")), output)
 
 
-@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
-def test_a_run_that_goes_on_needs_no_model_to_begin_with(corpus: PreparedCorpus, kind: str, tmp_path: Path) -> None:
-    """The sizes are those of the model at the beginning; the values come from a checkpoint."""
-    old_model(kind).save(tmp_path / "before")
-    config = tuning_of(kind, paths={"init": tmp_path / "before"}, frozen_tokens=100)
-    first = started(config, corpus)
-    shutil.rmtree(tmp_path / "before")
-    empty = empty_model(config, Vocabulary(OLD_WORDS))
-    for a, b in ((first.bilm, empty.bilm), (first.softmax, empty.softmax)):
-        assert [(name, t.shape) for name, t in a.state_dict().items()] == [
-            (name, t.shape) for name, t in b.state_dict().items()
-        ]
-
-
 # The adaptive softmax
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "kind", "cutoffs", "words"),
     [
-        ("adaptive", "sampled", (4, 6), None),
-        ("sampled", "adaptive", (4, 6), None),
-        ("adaptive", "adaptive", (5, 6), None),
-        ("adaptive", "adaptive", (4,), None),
+        ("adaptive", "sampled", (4, 6), OLD_WORDS),
+        ("sampled", "adaptive", (4, 6), OLD_WORDS),
+        ("adaptive", "adaptive", (5, 6), OLD_WORDS),
         ("adaptive", "adaptive", (4, 6), [*OLD_WORDS[:-1], "kraken"]),
-        ("adaptive", "adaptive", (4, 6), [*OLD_WORDS, "kraken"]),
     ],
 )
 def test_an_adaptive_softmax_does_not_change(
-    corpus: PreparedCorpus,
-    tmp_path: Path,
-    before: str,
-    kind: str,
-    cutoffs: tuple[int, ...],
-    words: list[str] | None,
+    corpus: PreparedCorpus, tmp_path: Path, before: str, kind: str, cutoffs: tuple[int, ...], words: list[str]
 ) -> None:
+    """The message names the way out: a biLM without its softmax, and frozen tokens."""
     old_model(before).save(tmp_path / "before")
-    Vocabulary(words or OLD_WORDS).write(tmp_path / "words.txt")
+    Vocabulary(words).write(tmp_path / "words.txt")
     paths = {"init": tmp_path / "before", "vocabulary": tmp_path / "words.txt"}
     with pytest.raises(SettingsError, match=r"An adaptive softmax can only be tuned as it is"):
         started(tuning_of(kind, cutoffs, paths), corpus)
-    # the way out that the message names
-    shutil.copytree(tmp_path / "before", tmp_path / "bilm", ignore=shutil.ignore_patterns("softmax.hdf5"))
-    paths["init"] = tmp_path / "bilm"
+    (tmp_path / "before" / "softmax.hdf5").unlink()
     model = started(tuning_of(kind, cutoffs, paths, frozen_tokens=100), corpus)
     assert same(model.bilm, old_model().bilm)
-
-
-def test_cutoffs_beyond_the_words_that_the_corpus_has(corpus: PreparedCorpus) -> None:
-    with pytest.raises(SettingsError, match=r"cutoffs is \[4, 9\], but the vocabulary has 9 words"):
-        started(tuning_of("adaptive", (4, 9)), corpus)
 
 
 # The configuration of the domain tuning

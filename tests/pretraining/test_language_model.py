@@ -20,9 +20,9 @@ from embedded_case import model_of as embedded_model
 from starts import check_new_run, find_vocabulary, starting_model
 
 from spacy_elmo import bilms
-from spacy_elmo.errors import CorpusError, ElmoError, SettingsError, WeightsError
-from spacy_elmo.formats import BiLMOptions, atomic, read_options, read_weights
-from spacy_elmo.formats.softmax import read_softmax, write_adaptive, write_softmax
+from spacy_elmo.errors import ElmoError, SettingsError, WeightsError
+from spacy_elmo.formats import BiLMOptions, atomic
+from spacy_elmo.formats.softmax import write_softmax
 from spacy_elmo.modules.loading import find_bilm, is_embedded
 from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
 from spacy_elmo.pretraining import language_model
@@ -64,10 +64,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
 def test_a_model_is_saved_and_loaded(folder: Path) -> None:
     assert {path.name for path in folder.iterdir()} == FILES
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
@@ -77,22 +73,12 @@ def test_a_model_is_saved_and_loaded(folder: Path) -> None:
     np.testing.assert_array_equal(loaded.vocabulary.counts, COUNTS)
 
 
-def test_the_files_have_the_usual_formats(folder: Path) -> None:
-    model = model_of()
-    assert (folder / "vocabulary.txt").read_text(encoding="utf8") == "\n".join(WORDS) + "\n"
-    options = read_options(folder / "options.json")
-    arrays = read_weights(folder / "weights.hdf5", options)
-    for name, values in model.bilm.to_arrays().items():
-        np.testing.assert_array_equal(arrays[name], values)
-    weight, bias = read_softmax(folder / "softmax.hdf5")
-    np.testing.assert_array_equal(weight, model.softmax.weight.detach().numpy())
-    np.testing.assert_array_equal(bias, model.softmax.bias.detach().numpy())
-
-
-def test_without_counts(tmp_path: Path) -> None:
-    model_of(None).save(tmp_path / "model")
-    assert {path.name for path in (tmp_path / "model").iterdir()} == FILES - {"vocabulary.counts.npy"}
-    assert LanguageModel.load(tmp_path / "model").vocabulary.counts is None
+def test_a_model_without_counts_replaces_one_with_counts(folder: Path) -> None:
+    (folder / "README.md").write_text("notes", encoding="utf8")
+    model_of(None, seed=1).save(folder)
+    assert {path.name for path in folder.iterdir()} == FILES - {"vocabulary.counts.npy"} | {"README.md"}
+    assert_same(LanguageModel.load(folder), model_of(None, seed=1))
+    assert LanguageModel.load(folder).vocabulary.counts is None
 
 
 def test_a_softmax_in_float16(tmp_path: Path) -> None:
@@ -112,26 +98,12 @@ def test_an_adaptive_softmax_comes_back_bit_for_bit(folder: Path) -> None:
     assert_same(LanguageModel.load(folder), model_of())
 
 
-def test_an_adaptive_softmax_in_float16(tmp_path: Path) -> None:
-    made_adaptive().save(tmp_path / "model", softmax_dtype=np.float16)
-    loaded, expected = LanguageModel.load(tmp_path / "model").softmax, made_adaptive().softmax.half().float()
-    for name, values in loaded.state_dict().items():
-        assert torch.equal(values, expected.state_dict()[name])
-
-
 def test_unknown_words_and_boundaries_in_the_text_are_unknown() -> None:
     assert model_of().ids(["cat", "dog", "<S>", "</S>", "<UNK>", "東京"]).tolist() == [6, 2, 2, 2, 2, 5]
     assert model_of().ids([]).tolist() == []
 
 
-def test_an_older_model_is_replaced_file_by_file(folder: Path) -> None:
-    (folder / "README.md").write_text("notes", encoding="utf8")
-    model_of(seed=1).save(folder)
-    assert_same(LanguageModel.load(folder), model_of(seed=1))
-    assert {path.name for path in folder.iterdir()} == FILES | {"README.md"}
-
-
-@pytest.mark.parametrize("replaced", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("replaced", [0, 2])
 def test_a_kill_between_two_files_never_gives_a_mixture(
     folder: Path, monkeypatch: pytest.MonkeyPatch, replaced: int
 ) -> None:
@@ -160,11 +132,6 @@ def test_a_kill_between_two_files_never_gives_a_mixture(
     assert {path.name for path in folder.iterdir()} == FILES | {"README.md"}
 
 
-def test_an_older_model_does_not_leave_its_counts(folder: Path) -> None:
-    model_of(None).save(folder)
-    assert LanguageModel.load(folder).vocabulary.counts is None
-
-
 def test_a_link_to_a_folder_stays_a_link(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(folder)
     model_of(seed=1).save(tmp_path / "link")
@@ -179,37 +146,24 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-def test_a_model_that_can_not_be_written_leaves_nothing(tmp_path: Path) -> None:
-    model = model_of()
-    with torch.no_grad():
-        model.softmax.bias[3] = torch.nan
-    with pytest.raises(WeightsError, match="softmax/b has 1 values that are NaN"):
-        model.save(tmp_path / "model")
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_model_that_can_not_be_written_leaves_the_older_one(folder: Path) -> None:
-    before = contents(folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
     model = model_of(seed=1)
     with torch.no_grad():
         model.softmax.bias[3] = torch.nan
     with pytest.raises(WeightsError, match="softmax/b has 1 values that are NaN"):
         model.save(folder)
-    assert contents(folder) == before
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
-@pytest.mark.parametrize("name", sorted(FILES - {"vocabulary.counts.npy", "softmax.hdf5"}))
-def test_missing_files_are_named(folder: Path, name: str) -> None:
-    (folder / name).unlink()
-    with pytest.raises(WeightsError, match=rf"model: {name} missing\. Expected the folder of a biLM"):
-        LanguageModel.load(folder)
-
-
-def test_no_folder_and_an_empty_one(tmp_path: Path) -> None:
+def test_missing_files_are_named(folder: Path) -> None:
+    for name in ("vocabulary.txt", "options.json", "weights.hdf5"):
+        (folder / name).unlink()
+        with pytest.raises(WeightsError, match=rf"model: .*{name}.* missing\. Expected the folder of a biLM"):
+            LanguageModel.load(folder)
     with pytest.raises(WeightsError, match=r"gone: no such folder"):
-        LanguageModel.load(tmp_path / "gone")
-    with pytest.raises(WeightsError, match=r"options\.json, weights\.hdf5, softmax\.hdf5, vocabulary\.txt missing"):
-        LanguageModel.load(tmp_path)
+        LanguageModel.load(folder / "gone")
 
 
 def test_files_without_a_softmax_and_how_to_get_one(golden: Path) -> None:
@@ -227,16 +181,6 @@ def test_a_softmax_of_another_model(folder: Path) -> None:
         LanguageModel.load(folder)
 
 
-def test_an_adaptive_softmax_of_another_model(folder: Path) -> None:
-    for n_words, width, message in ((8, 4, "7 words, but the softmax 8 rows"), (7, 5, "rows of 5 values")):
-        softmax = AdaptiveSoftmax(n_words, width, [4])
-        softmax.reset_parameters()
-        arrays = {name: values.numpy() for name, values in softmax.state_dict().items()}
-        write_adaptive(folder / "softmax.hdf5", [4], arrays)
-        with pytest.raises(WeightsError, match=message):
-            LanguageModel.load(folder)
-
-
 def test_damaged_files_are_named(folder: Path, tmp_path: Path) -> None:
     for name in sorted(FILES):
         copy = tmp_path / f"spoilt {name}"
@@ -244,12 +188,6 @@ def test_damaged_files_are_named(folder: Path, tmp_path: Path) -> None:
         (copy / name).write_bytes(b"\xff\xfe")
         with pytest.raises(ElmoError, match=name.replace(".", r"\.")):
             LanguageModel.load(copy)
-
-
-def test_a_damaged_vocabulary(folder: Path) -> None:
-    (folder / "vocabulary.txt").write_text("the\nthe\n", encoding="utf8")
-    with pytest.raises(CorpusError, match=r"vocabulary\.txt"):
-        LanguageModel.load(folder)
 
 
 NAME = "en_mini"
@@ -311,11 +249,6 @@ def test_a_folder_of_that_name_wins(tmp_path: Path, package: Path) -> None:
     assert_same_files(LanguageModel.load(NAME), embedded_model(seed=3))
 
 
-def test_a_module_as_entry_point(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, [package.name])
-    assert softmax_folder(NAME) == package
-
-
 def test_no_package(bilm: Path) -> None:
     assert softmax_folder(NAME) is None
     assert not has_softmax(NAME)
@@ -340,17 +273,12 @@ def test_other_weights_are_refused(bilm: Path, package: Path) -> None:
     assert find_bilm(NAME) == bilm  # the component needs no softmax
 
 
-@pytest.mark.parametrize("name", ["softmax.hdf5", "vocabulary.txt", "bilm.sha256"])
-def test_a_package_that_lacks_a_file(package: Path, name: str) -> None:
-    (package / name).unlink()
-    with pytest.raises(WeightsError, match=rf"{package.name}: {name} missing\. Expected all files of the package"):
-        LanguageModel.load(NAME)
-
-
-@pytest.mark.parametrize("text", [b"", b"\n", b"\xff\xfe\x00", b"weights.hdf5  0000\n"])
-def test_a_damaged_digest(package: Path, text: bytes) -> None:
-    (package / "bilm.sha256").write_bytes(text)
+def test_a_package_that_is_damaged(package: Path) -> None:
+    (package / "bilm.sha256").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(WeightsError, match="belongs to other weights of en_mini"):
+        LanguageModel.load(NAME)
+    (package / "softmax.hdf5").unlink()
+    with pytest.raises(WeightsError, match=rf"{package.name}: softmax\.hdf5 missing\. Expected all files of the"):
         LanguageModel.load(NAME)
 
 
@@ -393,14 +321,6 @@ def test_tuning_without_it(bilm: Path, corpus: PreparedCorpus) -> None:
         assert torch.equal(model.bilm.state_dict()[name], values)
 
 
-def test_a_copy_of_the_folder_can_be_tuned_as_before(package: Path, tmp_path: Path, bilm: Path) -> None:
-    """Options, weights and softmax in one folder are a model like any other."""
-    shutil.copytree(package, tmp_path / "both")
-    for name in ("options.json", "weights.hdf5"):
-        shutil.copy(bilm / name, tmp_path / "both")
-    assert_same_files(LanguageModel.load(tmp_path / "both"), embedded_model())
-
-
 # A package with a biLM and its softmax
 
 
@@ -438,16 +358,6 @@ def test_a_package_without_a_softmax(packaged: Path, corpus: PreparedCorpus) -> 
     with pytest.raises(SettingsError, match=r"en_midi: there is no softmax\.hdf5.* set training\.frozen_tokens"):
         check_new_run(config_of("en_midi"), Path("out"))
     check_new_run(config_of("en_midi", frozen_tokens=100), Path("out"))
-
-
-def test_tuning_a_bilm_of_a_package(packaged: Path, corpus: PreparedCorpus, tmp_path: Path) -> None:
-    (tmp_path / "tune.cfg").write_text('[paths]\ntrain = "text.txt"\ninit = "en_midi"\n', encoding="utf8")
-    assert read_config(tmp_path / "tune.cfg").bilm == EMBEDDED_OPTIONS
-    config = config_of("en_midi")
-    check_new_run(config, tmp_path / "out")
-    vocabulary = find_vocabulary(config, corpus)
-    assert vocabulary.words == EMBEDDED_WORDS
-    assert_same_files(starting_model(config, vocabulary), embedded_model())
 
 
 def test_the_embedded_bilm_wins_over_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

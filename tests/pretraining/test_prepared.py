@@ -5,19 +5,13 @@ import hashlib
 import json
 import os
 import pickle
-import signal
-import subprocess
-import sys
-import time
 import tracemalloc
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from spacy_elmo.errors import CorpusError, SettingsError
+from spacy_elmo.errors import CorpusError
 from spacy_elmo.formats.text import find_files
 from spacy_elmo.pretraining import prepared
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
@@ -36,10 +30,6 @@ def source(tmp_path: Path) -> Path:
 @pytest.fixture
 def corpus(source: Path) -> PreparedCorpus:
     return prepare(source, source.parent / "prepared")
-
-
-def first_word(corpus: PreparedCorpus) -> str:
-    return corpus.sentence(0)[0]
 
 
 # Its content
@@ -72,7 +62,7 @@ def test_the_files(corpus: PreparedCorpus, source: Path) -> None:
 
 
 def test_sentences(corpus: PreparedCorpus) -> None:
-    assert (len(corpus), corpus.n_sentences, corpus.n_tokens) == (3, 3, 9)
+    assert (len(corpus), corpus.n_tokens) == (3, 9)
     assert [corpus.sentence(i) for i in range(3)] == list(corpus) == SENTENCES
     assert corpus.lengths.tolist() == [3, 2, 4]
     for number in (-1, 3):
@@ -90,7 +80,7 @@ def test_parts(corpus: PreparedCorpus) -> None:
     with pytest.raises(IndexError):
         part.sentence(2)
     for start, stop in ((-1, 2), (2, 1), (0, 4)):
-        with pytest.raises(CorpusError, match="a part of 3 sentences"):
+        with pytest.raises(IndexError):
             corpus.part(start, stop)
 
 
@@ -102,10 +92,7 @@ def test_the_last_sentences_are_held_out(share: float, heldout: int, tmp_path: P
     assert len(rest) == heldout
 
 
-def test_splits_that_are_refused(corpus: PreparedCorpus) -> None:
-    for share in (0, 1, -0.1, 2.0, float("nan"), True, "0.1"):
-        with pytest.raises(SettingsError, match="above 0 and below 1"):
-            corpus.cut(share)  # type: ignore[arg-type]
+def test_one_sentence_can_not_be_split(corpus: PreparedCorpus) -> None:
     with pytest.raises(CorpusError, match="at least two"):
         corpus.part(0, 1).cut(0.5)
 
@@ -151,7 +138,7 @@ def test_a_failure_leaves_the_earlier_corpus(source: Path, corpus: PreparedCorpu
     source.write_bytes(b"\xff\n")
     with pytest.raises(CorpusError, match="no sentence"):
         prepare(source, corpus.folder)
-    assert list(PreparedCorpus.open(corpus.folder)) == SENTENCES
+    assert list(PreparedCorpus(corpus.folder)) == SENTENCES
     assert len(list(source.parent.iterdir())) == 2
     with pytest.raises(CorpusError, match="no such file"):
         prepare(source.parent / "nothing", source.parent / "new")
@@ -159,29 +146,32 @@ def test_a_failure_leaves_the_earlier_corpus(source: Path, corpus: PreparedCorpu
 
 
 def test_a_full_disk(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(folder: Path, meta: object) -> None:
+    def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(prepared, "write_meta", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CorpusError, match=r"prepared: can't be written .*No space left"):
         prepare(source, source.parent / "prepared")
     assert [path.name for path in source.parent.iterdir()] == ["text.txt"]
 
 
-@pytest.mark.slow
-def test_a_killed_call_leaves_no_corpus(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text("some words\n" * 3_000_000, encoding="utf8")
-    code = "import sys; from spacy_elmo.pretraining.prepared import prepare; prepare(*sys.argv[1:])"
-    process = subprocess.Popen([sys.executable, "-c", code, tmp_path / "text.txt", tmp_path / "prepared"])
-    while not list(tmp_path.glob(".prepared.*/sentences.txt")):
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    with pytest.raises(CorpusError, match="no prepared corpus"):
-        PreparedCorpus.open(tmp_path / "prepared")
-    (tmp_path / "text.txt").write_text("a\n", encoding="utf8")
-    assert list(prepare(tmp_path / "text.txt", tmp_path / "prepared")) == [["a"]]
+def test_a_killed_call_leaves_no_mixture(source: Path, corpus: PreparedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two files of a corpus that replaces another one."""
+    replace, moved = os.replace, []
+
+    def killed(*paths: str) -> None:
+        if moved:
+            raise KeyboardInterrupt
+        moved.append(replace(*paths))
+
+    source.write_text("new text\n", encoding="utf8")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            prepare(source, corpus.folder)
+    with pytest.raises(CorpusError, match="a process was killed while it replaced the files"):
+        PreparedCorpus(corpus.folder)
+    assert list(prepare(source, corpus.folder)) == [["new", "text"]]
 
 
 def test_folders_with_other_files_are_refused(source: Path) -> None:
@@ -227,33 +217,27 @@ def test_files_of_the_output_are_left_out(source: Path) -> None:
 
 def test_a_missing_folder(tmp_path: Path) -> None:
     with pytest.raises(CorpusError, match="no prepared corpus"):
-        PreparedCorpus.open(tmp_path / "nothing")
+        PreparedCorpus(tmp_path / "nothing")
 
 
 @pytest.mark.parametrize("name", ["sentences.txt", "offsets.npy", "lengths.npy", "meta.json"])
-@pytest.mark.parametrize("damage", ["gone", "empty", "short", "garbage"])
-def test_damaged_files(name: str, damage: str, corpus: PreparedCorpus) -> None:
+def test_damaged_files(name: str, corpus: PreparedCorpus) -> None:
     path = corpus.folder / name
-    contents = {"empty": b"", "short": path.read_bytes()[:-3], "garbage": b"\x93NUMPY\x01\0garbage"}
-    path.unlink()
-    if damage in contents:
-        path.write_bytes(contents[damage])
-    with pytest.raises(CorpusError, match=r"damaged|no prepared corpus"):
-        PreparedCorpus.open(corpus.folder)
-
-
-def test_arrays_of_another_type_or_shape(corpus: PreparedCorpus) -> None:
-    for array in (np.zeros(3, np.int64), np.zeros((3, 1), np.int32), np.array([None] * 3)):
-        np.save(corpus.folder / "lengths.npy", array)
-        with pytest.raises(CorpusError, match="damaged"):
-            PreparedCorpus.open(corpus.folder)
+    for content in (b"", path.read_bytes()[:-3], b"\x93NUMPY\x01\0garbage", None):
+        path.unlink()
+        if content is not None:
+            path.write_bytes(content)
+        with pytest.raises(CorpusError, match=r"damaged|no prepared corpus"):
+            PreparedCorpus(corpus.folder)
 
 
 def test_numbers_that_cannot_be(corpus: PreparedCorpus) -> None:
-    for lengths in ([3, 2, 5], [9, 1, -1], [9, 0, 0]):  # they must be above 0, and sum to the 9 words of meta.json
-        np.save(corpus.folder / "lengths.npy", np.array(lengths, np.int32))
-        with pytest.raises(CorpusError, match=r"damaged \(lengths\.npy"):
-            PreparedCorpus.open(corpus.folder)
+    """They are int32 above 0, and sum to the 9 words of meta.json."""
+    wrong = [np.array(lengths, np.int32) for lengths in ([3, 2, 5], [9, 1, -1], [9, 0, 0])]
+    for array in (*wrong, np.zeros(3, np.int64), np.zeros((3, 1), np.int32), np.array([None] * 3)):
+        np.save(corpus.folder / "lengths.npy", array)
+        with pytest.raises(CorpusError, match="damaged"):
+            PreparedCorpus(corpus.folder)
 
 
 @pytest.mark.parametrize(
@@ -262,34 +246,15 @@ def test_numbers_that_cannot_be(corpus: PreparedCorpus) -> None:
 def test_offsets_that_do_not_divide_the_lines(offsets: list[int], corpus: PreparedCorpus) -> None:
     np.save(corpus.folder / "offsets.npy", np.array(offsets, np.int64))
     with pytest.raises(CorpusError, match="damaged"):
-        list(PreparedCorpus.open(corpus.folder))
+        list(PreparedCorpus(corpus.folder))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"report": None},
-        {"report": {}},
-        {"sources": [[1, 2]]},
-        {"sources": [["a", "b", 1.5]]},
-        {"language": 1},
-        {"sha256": None},
-        {"version": 2},
-        {"version": None},
-    ],
-)
+@pytest.mark.parametrize("change", [{"report": None}, {"report": {}}, {"sources": [[1, 2]]}, {"version": 2}])
 def test_a_changed_meta(change: dict[str, object], corpus: PreparedCorpus) -> None:
     path = corpus.folder / "meta.json"
     path.write_text(json.dumps(json.loads(path.read_text(encoding="utf8")) | change), encoding="utf8")
-    with pytest.raises(CorpusError, match=r"damaged|version"):
-        PreparedCorpus.open(corpus.folder)
-
-
-@pytest.mark.parametrize("content", [b"[" * 100_000, b'{"version": 1, "version": 1}', b'{"version": NaN}', b"1" * 5000])
-def test_a_hostile_meta(content: bytes, corpus: PreparedCorpus) -> None:
-    (corpus.folder / "meta.json").write_bytes(content)
-    with pytest.raises(CorpusError, match=r"damaged \(meta\.json"):
-        PreparedCorpus.open(corpus.folder)
+    with pytest.raises(CorpusError, match="damaged"):
+        PreparedCorpus(corpus.folder)
 
 
 @pytest.mark.parametrize(("place", "byte"), [(1, b"x"), (7, b"\xff"), (11, b" ")])
@@ -297,7 +262,7 @@ def test_changed_words(place: int, byte: bytes, corpus: PreparedCorpus) -> None:
     path = corpus.folder / "sentences.txt"
     content = path.read_bytes()
     path.write_bytes(content[:place] + byte + content[place + 1 :])
-    opened = PreparedCorpus.open(corpus.folder)
+    opened = PreparedCorpus(corpus.folder)
     with pytest.raises(CorpusError, match="damaged"):
         list(opened)
     with pytest.raises(CorpusError, match="SHA-256"):
@@ -307,13 +272,10 @@ def test_changed_words(place: int, byte: bytes, corpus: PreparedCorpus) -> None:
 # Several processes, and memory
 
 
-@pytest.mark.slow
 def test_other_processes(corpus: PreparedCorpus, source: Path) -> None:
-    part = corpus.part(1, 3)
-    assert len(pickle.dumps(part)) < 1_000
-    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-        assert list(pool.map(first_word, [part, corpus])) == ["d", "a"]
-    pickled = pickle.dumps(part)
+    pickled = pickle.dumps(corpus.part(1, 3))
+    assert len(pickled) < 1_000
+    assert list(pickle.loads(pickled)) == SENTENCES[1:]
     source.write_text("x\ny\nz\n", encoding="utf8")
     prepare(source, corpus.folder)
     with pytest.raises(CorpusError, match="another corpus"):
@@ -323,7 +285,7 @@ def test_other_processes(corpus: PreparedCorpus, source: Path) -> None:
 @pytest.mark.slow
 def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
     peaks = []
-    for n in (2_000, 60_000):
+    for n in (2_000, 30_000):
         path = tmp_path / f"{n}.txt"
         path.write_text("some words of a sentence\n" * n, encoding="utf8")
         tracemalloc.start()

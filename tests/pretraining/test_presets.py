@@ -55,25 +55,12 @@ def test_the_original_is_trained_as_by_its_authors() -> None:
         assert config_of_size(size, PATHS).training == TrainingSettings()
 
 
-def test_tiny_is_for_small_texts() -> None:
-    config = config_of_size(Size.tiny, PATHS)
-    assert (config.training.streams, config.training.softmax.negatives) == (64, 1024)
-    assert (config.evaluation.every, config.evaluation.sentences) == (500, 200)
-    assert config.training.schedule.warmup_steps == 50
-
-
-def test_muon_trains_from_random_weights_and_adamw_goes_on_at_a_low_rate() -> None:
-    for size in (Size.tiny, Size.mini, Size.midi, Size.small, Size.medium):
-        optimizer = config_of_size(size, PATHS).training.optimizer
-        assert (optimizer.name, optimizer.learning_rate) == ("muon", 0.008)
-    optimizer = TUNING.training.optimizer
-    assert (optimizer.name, optimizer.learning_rate) == ("adamw", 0.001)
-
-
 @pytest.mark.parametrize("config", ALL)
 def test_a_large_text_changes_nothing(config: PretrainConfig) -> None:
     tokens = enough_tokens(config)
     assert fit(config, TextSize(400, tokens)).config == config
+    assert fit(config, TextSize(enough_sentences(config), 10**9)).config == config
+    assert fit(config, TextSize(config.training.streams - 1, 10**9)).config != config
     assert fit(config, TextSize(10, 100, complete=False)).config == config  # the count ended early
     assert fit(config, TextSize(400, tokens * 9 // 10)).config != config
 
@@ -124,14 +111,6 @@ def test_each_stream_has_a_sentence(sentences: int, heldout: str | None, streams
 
 
 @pytest.mark.parametrize("config", ALL)
-def test_enough_sentences(config: PretrainConfig) -> None:
-    for paths in (PATHS, PathSettings("a.txt")):
-        split, tokens = replace(config, paths=paths), 10**9
-        assert fit(split, TextSize(enough_sentences(split), tokens)).config == split
-        assert fit(split, TextSize(config.training.streams - 1, tokens)).config != split
-
-
-@pytest.mark.parametrize("config", ALL)
 @pytest.mark.parametrize("sentences", [300, 3_000, 11_800])
 def test_evaluations_cost_a_tenth_of_the_run(config: PretrainConfig, sentences: int) -> None:
     """If a scored token costs two trained ones, and eight in tiny. A warm-up is a tenth at most."""
@@ -160,12 +139,7 @@ def test_few_words_are_not_sampled(size: Size, negatives: int) -> None:
 @pytest.mark.parametrize(
     ("words", "repeated", "min_count", "kind"),
     [
-        (
-            30_000,
-            8_191,
-            None,
-            "full",
-        ),  # words that occur once may be left out: twice 4,096 are more than the others
+        (30_000, 8_191, None, "full"),  # words that occur once may be left out: twice 4,096 are more than the others
         (30_000, 8_192, None, "sampled"),
         (30_000, 8_191, 1, "sampled"),
         (49_996, 8_191, None, "full"),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,6 @@ from spacy_elmo.pretraining.config import (
     PathSettings,
     PretrainConfig,
     ScheduleSettings,
-    VocabularySettings,
 )
 from spacy_elmo.pretraining.evaluating import Reporter
 from spacy_elmo.pretraining.folder import Run
@@ -102,41 +102,22 @@ def test_more_memory_than_there_is(config: PretrainConfig, tmp_path: Path, monke
         run(config, tmp_path / "out")
 
 
-@pytest.mark.parametrize(("min_count", "warns"), [(1, True), (None, False)])
-def test_unknown_words_of_the_heldout_text_are_told(tmp_path: Path, min_count: int | None, warns: bool) -> None:
-    """One of four held-out words is not in the training text. With null, a word that occurs once is left out of it."""
-    (tmp_path / "text.txt").write_text("it rains in town\nit snows in town\n" * 20 + "it thaws\n", encoding="utf8")
-    (tmp_path / "heldout.txt").write_text("it hails in town\n", encoding="utf8")
-    told: list[str] = []
-
-    class Start(Reporter):
-        def start(self, run: Run, warnings: Sequence[str]) -> None:
-            told.extend(warnings)
-
-    config = config_of(tmp_path / "text.txt", paths={"heldout": tmp_path / "heldout.txt"})
-    run(replace(config, vocabulary=VocabularySettings(30, min_count)), tmp_path / "out", Start())
-    assert any("<UNK> is never learned, but 25.0% of the held-out words are <UNK>" in text for text in told) == warns
-
-
 # How it goes on
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("with_vocabulary", [False, True])
-def test_it_goes_on_without_its_text_and_init(config: PretrainConfig, tmp_path: Path, with_vocabulary: bool) -> None:
+def test_it_goes_on_without_its_text_and_init(config: PretrainConfig, tmp_path: Path) -> None:
     """And ends in the same bits as one that has them."""
     run(config, tmp_path / "before")
     shutil.copytree(tmp_path / "before" / "model-last", tmp_path / "init")
-    paths = {"init": str(tmp_path / "init")}
-    if with_vocabulary:
-        shutil.copy(tmp_path / "init" / "vocabulary.txt", tmp_path / "words.txt")
-        paths["vocabulary"] = str(tmp_path / "words.txt")
+    shutil.copy(tmp_path / "init" / "vocabulary.txt", tmp_path / "words.txt")
+    paths = {"init": str(tmp_path / "init"), "vocabulary": str(tmp_path / "words.txt")}
     tuning = longer(replace(config, paths=replace(config.paths, **paths)), 2)
     run(tuning, tmp_path / "out")
     shutil.copytree(tmp_path / "out", tmp_path / "copy")
     run(longer(tuning, 6), tmp_path / "copy")
     for gone in ("text.txt", "words.txt"):
-        (tmp_path / gone).unlink(missing_ok=True)
+        (tmp_path / gone).unlink()
     shutil.rmtree(tmp_path / "init")
     run(longer(tuning, 6), tmp_path / "out")
     assert checkpoint(tmp_path / "out")[0] == 6
@@ -223,15 +204,12 @@ def test_a_perplexity_far_above_the_number_of_words_is_told_once(
         ("step", np.array(-4), r"\(step is -4\)"),
         ("step", np.array(3), r"the file is of step 4, its contents of 3"),
         ("step", np.array(4.0), r"step is float64 of shape \(\), expected int64"),
-        ("step", np.array([4]), r"step is int64 of shape \(1,\)"),
         ("streams/position", np.full(STREAMS, 10**6), "the stream 0 at epoch 0, sentence 1000000"),
         ("streams/epoch", np.array([0, 0, -1, 0]), "the stream 2 at epoch -1"),
         ("state/h", None, r"state/h is complex64"),
         ("run", np.array([255, 254], np.uint8), "it is of another run"),
-        ("run", np.array(3.0), "it is of another run"),
         ("progress/more", np.array(1.0), "progress/more is unexpected"),
         ("optimizer/0/exp_avg", np.zeros((2, 2), np.float32), r"optimizer/0/exp_avg is float32 of shape \(2, 2\)"),
-        ("optimizer/99/exp_avg", np.zeros(2, np.float32), "optimizer/99/exp_avg is unexpected"),
         ("optimizer/x/y/z", np.zeros(2, np.float32), "optimizer/x/y/z is unexpected"),
     ],
 )
@@ -281,17 +259,14 @@ def test_a_run_that_patience_ended_says_so_when_it_is_given_again(
     assert any(text.startswith("scoring all") for text in first.texts)
     run(patient, tmp_path / "out", again)
     assert again.texts == ["finished before: training.patience would make it longer"]
-    more = replace(patient, training=replace(patient.training, patience=2))
-    run(more, tmp_path / "out", again)
+    run(replace(patient, training=replace(patient.training, patience=2)), tmp_path / "out", again)
     assert checkpoint(tmp_path / "out")[0] == 3
-    enough = replace(patient, training=replace(patient.training, patience=3))
-    run(enough, tmp_path / "both")
-    run(enough, tmp_path / "both", again)
-    assert checkpoint(tmp_path / "both")[0] == 4
-    assert again.texts[-1] == "finished before: training.epochs or training.total_tokens would make it longer"
 
 
 # Warnings
+
+
+LONG = "a" + "é" * 24 + " "
 
 
 @pytest.fixture
@@ -319,90 +294,54 @@ def vocabulary(coverage: float | None) -> Vocabulary:
     return Vocabulary(words, None if known is None else np.array([1, 1, 10_000 - known, known]))
 
 
-def changed(run: Run, paths: dict[str, Any] | None = None, **training: Any) -> Run:
-    """The same run with other settings."""
-    config = run.config
-    settings = replace(config.training, **training)
-    return replace(run, config=replace(config, paths=replace(config.paths, **paths or {}), training=settings))
-
-
-@pytest.mark.parametrize(("coverage", "warns"), [(0.4999, True), (0.5, False), (None, False)])
-def test_a_vocabulary_of_other_texts(long_run: Run, coverage: float | None, warns: bool) -> None:
-    told = start_warnings(replace(long_run, vocabulary=vocabulary(coverage)))
-    assert len(told) == warns
-    assert not warns or "the vocabulary has 49.99% of the training text's tokens" in told[0]
-
-
 @pytest.mark.parametrize(
-    ("coverage", "unknown", "warns"),
-    [(1.0, 2, True), (1.0, 1, False), (0.9999, 50, False), (None, 50, False)],
-)
-def test_a_vocabulary_of_all_words(long_run: Run, coverage: float | None, unknown: int, warns: bool) -> None:
-    Path("c.txt").write_text("a " * (100 - unknown) + "b " * unknown + "\n", encoding="utf8")
-    run = replace(long_run, heldout=prepare("c.txt", "c"), vocabulary=vocabulary(coverage))
-    told = start_warnings(run)
-    assert len(told) == warns
-    assert not warns or "<UNK> is never learned, but 2.0% of the held-out words are <UNK>" in told[0]
-    assert not warns or "vocabulary.min_count to 2" in told[0]
-    tuned = changed(run, {"init": "en_mini"})  # it knows <UNK>
-    assert not start_warnings(tuned)
-    assert len(start_warnings(changed(tuned, frozen_tokens=10))) == warns
-
-
-@pytest.mark.parametrize(("too_long", "warns"), [(0, False), (1, False), (2, True)])
-def test_words_that_are_too_long(long_run: Run, too_long: int, warns: bool) -> None:
-    Path("c.txt").write_text("é" * 24 + " a" * (99 - too_long) + (" a" + "é" * 24) * too_long + "\n", encoding="utf8")
-    run = replace(long_run, train=prepare("c.txt", "c"))
-    for init in (None, "en_mini"):  # a biLM that is tuned keeps its sizes
-        told = start_warnings(changed(run, {"init": init}))
-        assert len(told) == warns
-        assert not warns or "2.0% of the training text's words have more than 48 bytes" in told[0]
-        assert any("max_characters_per_token, which is 50" in text for text in told) == (warns and init is None)
-
-
-@pytest.mark.parametrize(
-    ("heldout", "warns"),
-    [(None, False), ("b.txt", False), ("gone.txt", False), ("a.txt", True), ("./*.txt", True), ("texts", True)],
-)
-def test_heldout_text_that_is_trained_on(long_run: Run, heldout: str | None, warns: bool) -> None:
-    told = "\n".join(start_warnings(changed(long_run, {"heldout": heldout})))
-    assert ("a.txt is in both the training text and the held-out text" in told) == warns
-
-
-def test_a_copy_of_the_training_text(long_run: Run) -> None:
-    same = replace(long_run, heldout=long_run.train)
-    assert "the text of a.txt is in both" in "\n".join(start_warnings(same))
-    assert not start_warnings(changed(same, {"heldout": None}))
-
-
-@pytest.mark.parametrize(
-    ("updates", "warmup", "few", "late"),
+    ("changes", "warning"),
     [
-        (83, 100, True, True),
-        (199, 198, True, False),
-        (200, 200, False, True),
-        (200, 199, False, False),
-        (1, 0, True, False),
+        ({"coverage": 0.4999}, "the vocabulary has 49.99% of the training text's tokens"),
+        ({"coverage": 0.5}, None),
+        ({"coverage": None}, None),
+        ({"coverage": 1.0, "heldout": "a " * 98 + "b b"}, "<UNK> is never learned, but 2.0% of the held-out words are"),
+        ({"coverage": 1.0, "heldout": "a " * 99 + "b"}, None),
+        ({"coverage": 0.9999, "heldout": "a b"}, None),
+        ({"coverage": 1.0, "heldout": "a b", "init": "en_mini"}, None),  # it knows <UNK>
+        ({"coverage": 1.0, "heldout": "a b", "init": "en_mini", "frozen_tokens": 10}, "<UNK> is never learned, but 50"),
+        ({"train": "a " * 98 + LONG * 2}, "2.0% of the training text's words have more than 48 bytes"),
+        ({"train": "a " * 98 + LONG * 2}, "max_characters_per_token, which is 50"),
+        ({"train": "a " * 98 + LONG * 2, "init": "en_mini"}, "separate the words first.$"),  # its sizes stay
+        ({"train": "a " * 99 + LONG}, None),
+        ({"heldout_path": None}, None),
+        ({"heldout_path": "gone.txt"}, None),
+        ({"heldout_path": "./*.txt"}, "a.txt is in both the training text and the held-out text"),
+        ({"heldout_path": "texts"}, "a.txt is in both the training text and the held-out text"),
+        ({"heldout": "a " * 98 + "é" * 24 + " é"}, "the text of a.txt is in both"),
+        ({"init": "en_mini", "frozen_tokens": 10**7 - 1}, None),
+        ({"init": "en_mini", "frozen_tokens": 10**7}, "the run has 10,000,000 tokens: the biLM will not change"),
+        ({"updates": 83, "warmup": 83}, r"83 updates, fewer than 200.*training\.epochs, which is 5\.0\.$"),
+        (
+            {"updates": 83, "warmup": 83},
+            "warmup_steps is 83, and the run has 83 updates.*Set warmup_steps to 8, a tenth",
+        ),
+        ({"updates": 199, "warmup": 198}, r"Set training\.schedule\.warmup_steps, which is 198"),
+        ({"updates": 200, "warmup": 199}, None),
+        ({"updates": 1, "warmup": 0, "total_tokens": 80}, r"raise training\.total_tokens, which is 80\.$"),
     ],
 )
-def test_a_run_that_is_too_short(long_run: Run, updates: int, warmup: int, few: bool, late: bool) -> None:
+def test_warnings(long_run: Run, changes: dict[str, Any], warning: str | None) -> None:
     """An update of 8 streams of 5 steps, twice, reads 80 tokens."""
-    schedule = ScheduleSettings(warmup_steps=warmup)
-    run = replace(long_run, total_tokens=80 * updates)
-    run = changed(run, streams=8, steps=5, accumulate=2, schedule=schedule)
-    told = "\n".join(start_warnings(run))
-    assert (f"the run has {updates} updates, fewer than 200" in told) == few
-    assert (f"Set training.schedule.warmup_steps, which is {warmup}" in told) == (few and 0 < warmup < updates)
-    assert (f"warmup_steps is {warmup}, and the run has {updates} updates" in told) == late
-    assert (f"Set warmup_steps to {updates // 10}, a tenth of" in told) == late
-    for name in ("training.streams", "training.epochs") if few or late else ():
-        assert name in told
-    told = "\n".join(start_warnings(changed(run, total_tokens=80 * updates)))
-    assert ("training.total_tokens" in told) == bool(told)
-
-
-@pytest.mark.parametrize(("frozen", "warns"), [(0, False), (10**7 - 1, False), (10**7, True), (2 * 10**7, True)])
-def test_a_biLM_that_stays_frozen(long_run: Run, frozen: int, warns: bool) -> None:
-    told = start_warnings(changed(long_run, {"init": "en_mini"}, frozen_tokens=frozen))
-    assert len(told) == warns
-    assert not warns or "the run has 10,000,000 tokens: the biLM will not change" in told[0]
+    run, config = long_run, long_run.config
+    for name in ("train", "heldout"):
+        if name in changes:
+            Path("new.txt").write_text(changes[name] + "\n", encoding="utf8")
+            run = replace(run, **{name: prepare("new.txt", f"new_{name}")})
+    if "coverage" in changes:
+        run = replace(run, vocabulary=vocabulary(changes["coverage"]))
+    paths = replace(config.paths, init=changes.get("init"), heldout=changes.get("heldout_path", "b.txt"))
+    training = {name: changes[name] for name in ("frozen_tokens", "total_tokens") if name in changes}
+    if "updates" in changes:
+        run = replace(run, total_tokens=80 * changes["updates"])
+        training |= {"streams": 8, "steps": 5, "accumulate": 2}
+        training["schedule"] = ScheduleSettings(warmup_steps=changes["warmup"])
+    config = replace(config, paths=paths, training=replace(config.training, **training))
+    told = start_warnings(replace(run, config=config))
+    assert bool(told) == (warning is not None)
+    assert warning is None or any(re.search(warning, text) for text in told)

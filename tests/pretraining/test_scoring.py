@@ -6,6 +6,7 @@ import math
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +21,12 @@ from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.scoring import (
     Score,
-    SpooledText,
     evaluate_text,
     score_carried,
     score_sentences,
     score_text,
     score_unigram,
+    spooled,
     total,
 )
 from spacy_elmo.pretraining.vocabulary import Vocabulary
@@ -136,7 +137,7 @@ def test_each_sentence_and_the_text_from_the_zero_state(case: Case) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("streams", "starts"), [(1, [0]), (3, [0, 3, 6]), (4, [0, 2, 4, 6]), (100, range(9))])
+@pytest.mark.parametrize(("streams", "starts"), [(1, [0]), (3, [0, 3, 6]), (4, [0, 2, 4, 6]), (100, list(range(9)))])
 def test_the_text_with_the_state_carried(case: Case, streams: int, starts: list[int]) -> None:
     everything: list[list[tuple[str, float]]] = [[], []]
     state = None
@@ -144,8 +145,12 @@ def test_the_text_with_the_state_carried(case: Case, streams: int, starts: list[
         losses, state = case.losses(sentence, None if number in starts else state)
         for direction in (0, 1):
             everything[direction] += losses[direction]
-    with SpooledText(TEXT) as text:
-        check_text(score_carried(case.model, text, streams, batch_tokens=50), everything)
+    bounds = [*starts, len(TEXT)]
+    rows = [TEXT[start:stop] for start, stop in pairwise(bounds)]
+    check_text(score_carried(case.model, rows, batch_tokens=50), everything)
+    got = evaluate_text(case.model, iter(TEXT), streams)
+    assert got.streams == len(rows)
+    check_text(got.carried, everything)
 
 
 def test_float32_is_near(case: Case) -> None:
@@ -165,10 +170,10 @@ def test_a_uniform_softmax_gives_the_number_of_words() -> None:
     case = Case(OPTIONS)
     zeros = softmax_of(np.zeros((10, 4)), np.zeros(10))
     model = LanguageModel(case.model.bilm, zeros.double(), Vocabulary(WORDS))
-    with SpooledText(TEXT) as text:
-        for score in (score_text(model, text), score_carried(model, text)):
-            assert score.perplexities == pytest.approx((10, 10, 10), rel=1e-12)
-            assert score.known_perplexities == pytest.approx((10, 10, 10), rel=1e-12)
+    got = evaluate_text(model, TEXT)
+    for score in (got.zero, got.carried):
+        assert score.perplexities == pytest.approx((10, 10, 10), rel=1e-12)
+        assert score.known_perplexities == pytest.approx((10, 10, 10), rel=1e-12)
 
 
 def test_a_softmax_of_biases_and_a_unigram_model_by_hand() -> None:
@@ -217,10 +222,10 @@ def test_what_can_not_be_scored() -> None:
         score_text(model, [])
     with pytest.raises(CorpusError, match="no sentence to score"):
         score_unigram(model, [], np.zeros(10))
-    with SpooledText([]) as text, pytest.raises(CorpusError, match="no sentence to score"):
-        score_carried(model, text)
-    with SpooledText(TEXT) as text, pytest.raises(SettingsError, match="streams is 0"):
-        score_carried(model, text, 0)
+    with pytest.raises(CorpusError, match="no sentence to score"):
+        evaluate_text(model, [])
+    with pytest.raises(SettingsError, match="streams is 0"):
+        evaluate_text(model, TEXT, 0)
     bias = np.array([3e38] + [-3e38] * 9, np.float32)  # its range is beyond float32
     large = softmax_of(np.zeros((10, 4), np.float32), bias)
     with pytest.raises(WeightsError, match="loss of a sentence is not finite"):
@@ -234,7 +239,7 @@ def test_a_loss_beyond_exp_is_an_infinite_perplexity() -> None:
 
 
 def test_an_evaluation_is_the_scores_by_themselves() -> None:
-    """An iterator is read once; the sums may be made by somebody else, who gets the score of each sentence."""
+    """The sums may be made by somebody else, who gets the score of each sentence."""
     counts = np.arange(3, 3 + len(WORDS), dtype=np.int64)
     case = Case(OPTIONS)
     model = LanguageModel(case.model.bilm, case.model.softmax, Vocabulary(WORDS, counts))
@@ -251,105 +256,34 @@ def test_an_evaluation_is_the_scores_by_themselves() -> None:
     counts: list[int] = []
     assert score_text(model, TEXT, tell=counts.append) == got.zero
     assert sum(counts) == len(TEXT)
-    assert got.zero == score_text(model, TEXT) == evaluate_text(model, TEXT, 2).zero
-    with SpooledText(TEXT) as text:
-        assert got.carried == score_carried(model, text, len(TEXT))
-        assert evaluate_text(model, TEXT, 2).carried == score_carried(model, text, 2)
+    assert got.zero == score_text(model, TEXT)
+    assert got.carried == score_carried(model, [[sentence] for sentence in TEXT])
     assert (got.streams, got.unigram) == (len(TEXT), score_unigram(model, TEXT, log_p))
     assert evaluate_text(case.model, TEXT).unigram is None
-    with pytest.raises(CorpusError, match="no sentence to score"):
-        evaluate_text(model, [])
 
 
-ODD_TEXT = [
-    ["a", "b"],
-    [],
-    ["東京", "🙂"],
-    ["a b", "\n", ""],
-    ["\ud800", "\u2028", "\0", '"'],
-    ["z"] * 5_000,
-    ["end"],
-]
+# The copy of the text
 
 
-def test_it_can_be_read_twice() -> None:
-    with SpooledText(iter(ODD_TEXT)) as text:
-        assert text.n_sentences == len(ODD_TEXT)
-        assert list(text) == ODD_TEXT
-        assert list(text) == ODD_TEXT
-
-
-@pytest.mark.parametrize(
-    ("n_parts", "sizes"), [(1, [7]), (2, [3, 4]), (3, [2, 2, 3]), (7, [1] * 7), (9, [0, 1, 1, 1, 0, 1, 1, 1, 1])]
-)
-def test_parts_read_side_by_side(n_parts: int, sizes: list[int]) -> None:
-    with SpooledText(ODD_TEXT) as text:
-        parts = text.parts(n_parts)
-        got: list[list[list[str]]] = [[] for _ in parts]
-        for _ in range(max(sizes)):
-            for part, read in zip(parts, got):
-                read.extend(sentence for _, sentence in zip(range(1), part))
-    assert [len(read) for read in got] == sizes
-    assert [sentence for read in got for sentence in read] == ODD_TEXT
-
-
-def test_a_text_without_sentences() -> None:
-    with SpooledText([]) as text:
-        assert list(text) == []
-        assert text.n_sentences == 0
-        assert [list(part) for part in text.parts(2)] == [[], []]
-
-
-def test_the_file_is_closed_when_reading_the_text_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = []
-    make = tempfile.TemporaryFile
-
-    def recorded() -> object:
-        opened.append(make())
-        return opened[0]
-
+def test_a_text_that_fails_leaves_no_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> Iterator[list[str]]:
         yield ["a"]
         raise CorpusError("damaged")
 
-    monkeypatch.setattr(tempfile, "TemporaryFile", recorded)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(CorpusError, match="damaged"):
-        SpooledText(broken())
-    assert opened[0].closed
+        spooled(broken())
+    assert list(spooled(iter(TEXT))) == TEXT
+    assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("n_sentences", [1, 10_000])
-def test_a_full_disk(monkeypatch: pytest.MonkeyPatch, n_sentences: int) -> None:
-    class Full:
-        def write(self, data: bytes) -> None:
-            if n_sentences > 1:
-                raise OSError(28, "No space left on device")
+@pytest.mark.parametrize("tempdir", ["/here", None])
+def test_a_copy_that_can_not_be_written(monkeypatch: pytest.MonkeyPatch, tempdir: str | None) -> None:
+    def full(*arguments: object, **named: object) -> None:
+        raise OSError(28, "No space left on device")
 
-        def flush(self) -> None:
-            raise OSError(28, "No space left on device")
-
-        def close(self) -> None: ...
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", Full)
-    monkeypatch.setattr(tempfile, "tempdir", "/here")
-    with pytest.raises(CorpusError, match=r"/here: .*can't be written .*No space left.*TMPDIR"):
-        SpooledText([["a"]] * n_sentences)
-
-
-def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nowhere() -> None:
-        raise FileNotFoundError(2, "No usable temporary directory found in ['/here', '/there']")
-
-    monkeypatch.setattr(tempfile, "TemporaryFile", nowhere)
-    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    monkeypatch.setattr(tempfile, "tempdir", tempdir)
     monkeypatch.setenv("TMPDIR", "/here")
-    with pytest.raises(CorpusError, match=r"^/here: .*can't be written .*No usable.*/there"):
-        SpooledText([["a"]])
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no full device")
-def test_closing_does_not_raise_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Closing a file tries to write its buffer again."""
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: open("/dev/full", "wb"))  # noqa: SIM115  # SpooledText closes it
-    with pytest.raises(CorpusError, match="can't be written"):
-        SpooledText([["a"]])
+    with pytest.raises(CorpusError, match=r"^/here: .*can't be written .*No space left.*TMPDIR"):
+        spooled([["a"]])
