@@ -16,6 +16,8 @@ from .bilm import BiLMChoice, EmbeddingBiLM
 from .writing import Layers, Selection
 
 Array = npt.NDArray[Any]
+# of each process: a fork may have copied a lock while another thread held it
+_LOCKS: dict[int, threading.Lock] = {}
 
 
 class EmbedColumns:
@@ -53,7 +55,6 @@ class EmbedColumns:
                 "layers is 'all'. Expected 'top', 'mean', or the weights of a mix, as a JSON file or a dict."
             )
         self._loaded: tuple[EmbeddingBiLM, Tokenize] | None = None
-        self._locked = os.getpid(), threading.Lock()
 
     def __call__(self, table: Any) -> Any:
         """Return a table with two more columns: "tokens", and "vectors" (or "vector", with `sentence`).
@@ -80,18 +81,18 @@ class EmbedColumns:
             )
         values = table[self.column]
         missing = values.isna() if is_frame else [value is None for value in values]
-        with self._lock():  # Dask calls this in several threads: one loads, and one text is split at a time
+        # Dask calls this in several threads: one loads, and one text is split at a time
+        with _LOCKS.setdefault(os.getpid(), threading.Lock()):
             sentences = self._words("" if absent else value for value, absent in zip(values, missing))
         vectors, width = self._vectors(sentences)
-        if self.selection.sentence:
-            # one array, also of no vectors
-            column: Any = vectors if is_frame else np.array(vectors, self.selection.dtype).reshape(-1, width)
-            added = {"tokens": sentences, "vector": column}
-        else:
-            added = {"tokens": sentences, "vectors": [list(each) for each in vectors] if is_frame else vectors}
+        name = "vector" if self.selection.sentence else "vectors"
         if is_frame:
-            return table.assign(**added)
-        return {**table, **{name: column if name == "vector" else _objects(column) for name, column in added.items()}}
+            rows = vectors if self.selection.sentence else [list(each) for each in vectors]
+            return table.assign(**{"tokens": sentences, name: rows})
+        column = _objects(vectors)
+        if self.selection.sentence:
+            column = np.array(vectors, self.selection.dtype).reshape(-1, width)  # also of no vectors
+        return {**table, "tokens": _objects(sentences), name: column}
 
     def _words(self, values: Iterable[Any]) -> list[list[str]]:
         _, tokenizer = self._load()
@@ -128,16 +129,8 @@ class EmbedColumns:
             self._loaded = bilm, self.bilm.tokenizer(self.lang)
         return self._loaded
 
-    def _lock(self) -> threading.Lock:
-        if self._locked[0] != os.getpid():  # a fork may have copied the lock while another thread held it
-            self._locked = os.getpid(), threading.Lock()
-        return self._locked[1]
-
     def __getstate__(self) -> Mapping[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_locked"} | {"_loaded": None}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        vars(self).update(state, _locked=(os.getpid(), threading.Lock()))
+        return vars(self) | {"_loaded": None}
 
 
 def _objects(values: Sequence[Any]) -> Array:

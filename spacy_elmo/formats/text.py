@@ -121,23 +121,6 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
     Raises CorpusError, which names the file, if it can't be opened, if it can't be read inside the block, or if its
     name ends in .zst and zstandard is not installed.
     """
-    with _opened(path) as (_, file):
-        yield file
-
-
-_SAMPLE = 1 << 22  # bytes of unpacked text by which the size of the rest is estimated
-
-
-def unpacked_size(path: Path) -> int:
-    """Return the number of bytes that a packed file unpacks to: of a long one an estimate by its beginning."""
-    with _opened(path) as (packed, file):
-        sample = len(file.read(_SAMPLE))
-        return sample if sample < _SAMPLE else max(sample, sample * path.stat().st_size // packed.tell())
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Yield a file and what it unpacks to, which is the same one if it is not packed. Raises as `unpacked` does."""
     damage: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
     if path.suffix == ".zst":
         try:
@@ -150,12 +133,12 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     try:
         with path.open("rb") as file:
             if path.suffix == ".zst":
-                yield file, io.BufferedReader(_Zstd(file, zstandard), 1 << 16)
+                yield io.BufferedReader(_Zstd(file, zstandard), 1 << 16)
             elif path.suffix in PACKED:
                 with gzip.open(file) if path.suffix == ".gz" else lzma.open(file) as zipped:
-                    yield file, zipped  # type: ignore[misc]
+                    yield zipped  # type: ignore[misc]
             else:
-                yield file, file
+                yield file
     except damage as error:
         raise CorpusError(SOURCE_DAMAGED.format(path=path, reason=error)) from error
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from io import FileIO
@@ -173,17 +174,9 @@ class VectorsWriter:
 
 def key_problem(key: object) -> str | None:
     """Return why a key can't name a dataset, as part of a message; None if it can."""
-    if not isinstance(key, str) or not key:
-        return "it is not a string, or it is empty"
-    if key == ".":
-        return "HDF5 reads a single dot as the folder itself"
-    if "/" in key:
-        return "it has a slash, which HDF5 reads as the end of a folder's name"
-    if "\0" in key:
-        return "it has the character NUL, which ends a name in HDF5"
-    if any("\ud800" <= character <= "\udfff" for character in key):
-        return "it has half a surrogate pair, which has no form in UTF-8"
-    return None
+    if isinstance(key, str) and key not in ("", ".") and not re.search("[/\0\ud800-\udfff]", key):
+        return None
+    return "it is not a string, or empty, or a single dot, or it has a slash, NUL or half a surrogate pair"
 
 
 def _checked_floats(vectors: npt.ArrayLike, source: str) -> Floats:

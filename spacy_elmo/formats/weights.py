@@ -231,7 +231,9 @@ def read_weights(
             warnings.warn(text, stacklevel=2)
         return arrays
     with open_hdf5(path, "the weights.hdf5 of a biLM", WeightsError) as file:
-        table = {entry.dataset: entry for entry in _table_of(file, options)}
+        every = weights_table(options, True, True)
+        names = [entry.parts[0].parameter for entry in every if find_dataset(file, entry.dataset) is not None]
+        table = {entry.dataset: entry for entry in _table_for(options, names)}
         datasets = find_datasets(file, table, "the weights of a biLM with the sizes of its options")
         problems = [problem for name, entry in table.items() if (problem := _shape_problem(entry, datasets[name]))]
         if problems:
@@ -298,24 +300,6 @@ def _dataset_values(entry: Entry, arrays: Mapping[str, Floats]) -> Floats:
         piece = arrays[part.parameter][part.target]
         values[part.source] = piece.T if part.transposed else piece
     return values
-
-
-def _table_of(file: h5py.File, options: BiLMOptions) -> list[Entry]:
-    """Return the table of the datasets in a file. Optional projections must be there completely or not at all."""
-    needed = {entry.dataset for entry in _table_for(options, ())}
-    optional = [entry.dataset for entry in weights_table(options, True, True) if entry.dataset not in needed]
-    has = {"CNN_proj/": options.has_char_projection, "RNN_": options.has_lstm_projection}
-    for prefix in has:
-        group = [name for name in optional if name.startswith(prefix)]
-        present = [name for name in group if find_dataset(file, name) is not None]
-        missing = [name for name in group if name not in present]
-        if present and missing:
-            raise ElmoError(
-                f"{file.filename}: some of the optional datasets are present ({listed(present)}) and some are "
-                f"missing ({listed(missing)}). Expected all or none."
-            )
-        has[prefix] |= bool(present)
-    return weights_table(options, has["CNN_proj/"], has["RNN_"])
 
 
 def _refuse_larger_model(file: h5py.File, options: BiLMOptions) -> None:

@@ -66,6 +66,7 @@ def test_texts_are_split_as_the_language_says() -> None:
         assert tokens == [token.text for token in spacy.blank(lang)(text)]
 
 
+@pytest.mark.slow
 def test_a_frame() -> None:
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     embed = COLUMNS()

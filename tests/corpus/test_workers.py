@@ -24,7 +24,7 @@ from spacy_elmo.corpus.manifest import ShardFacts
 from spacy_elmo.corpus.reading import Item, Shard
 from spacy_elmo.corpus.shards import ShardSettings, ShardWriter
 from spacy_elmo.corpus.writing import Selection
-from spacy_elmo.errors import CorpusError, ProcessError, SettingsError, WeightsError
+from spacy_elmo.errors import CorpusError, ProcessError, SettingsError
 
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
 
@@ -38,14 +38,6 @@ def test_an_error_in_the_file_of_code_is_told(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("a b c\n" * 50)
     with pytest.raises(ProcessError, match=r"could not start \(OwnError: no such table\)\. .* code \(--code\) names"):
         embed(tmp_path / "text.txt", tmp_path / "out", format="spacy", bilm=BILM, workers=2, code=tmp_path / "code.py")
-
-
-def test_an_error_of_the_package_stays_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    error = WeightsError("the weights are gone")
-    monkeypatch.setattr(workers, "_writer", error, raising=False)
-    with pytest.raises(WeightsError) as told:
-        workers._make(Shard(0, []), tmp_path)
-    assert told.value is error
 
 
 class FailingPool:
@@ -160,38 +152,6 @@ def test_a_task_ends_when_its_mark_is_deleted(tmp_path: Path, monkeypatch: pytes
 def test_another_version_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"has spacy-elmo .*\. Expected 0\.0\.1,"):
         workers._load("0.0.1", SETTINGS, *SETTINGS.bilm.load_arrays())
-
-
-class FailingRay:
-    """A Ray whose tasks all fail at once. A task is the number of its shard, and is its own reference."""
-
-    class exceptions:
-        RayTaskError = RayError = ZeroDivisionError
-
-    def put(self, value: object) -> "FailingRay":
-        return self
-
-    def hex(self) -> str:
-        return "command"
-
-    def options(self, **_: object) -> "FailingRay":
-        return self
-
-    def remote(self, *arguments: Any) -> Any:
-        return arguments[2].number if len(arguments) > 1 else self
-
-    def wait(self, tasks: list[int], **_: object) -> tuple[list[int], list[int]]:
-        return tasks, []
-
-    def get(self, task: int) -> None:
-        raise ValueError(f"shard {task}")
-
-
-def test_the_first_error_is_raised_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_ray", FailingRay)
-    shards = (Shard(number, []) for number in range(8))
-    with pytest.raises(ValueError, match="shard 0"):
-        workers.run_cluster(shards, SETTINGS, 3, tmp_path, lambda facts: None, lambda *_: None)
 
 
 class WaitingRay:

@@ -7,17 +7,13 @@ from __future__ import annotations
 
 import gzip
 import io
-import lzma
 import os
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 import spacy
-import zstandard
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.errors import CorpusError
@@ -33,7 +29,6 @@ from spacy_elmo.formats.text import (
     lines_of,
     refuse_inside,
     sentences_of,
-    unpacked_size,
     words_at_blanks,
 )
 
@@ -105,25 +100,6 @@ def test_a_folder_that_can_not_be_listed(tmp_path: Path, monkeypatch: pytest.Mon
 def test_lines(content: bytes, lines: list[bytes | None], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LONGEST_LINE", 4)
     assert list(lines_of(io.BytesIO(content))) == lines
-
-
-@pytest.mark.parametrize(
-    ("end", "pack"),
-    [
-        ("gz", gzip.compress),
-        ("xz", partial(lzma.compress, preset=0)),  # the fastest
-        ("zst", zstandard.ZstdCompressor().compress),
-    ],
-)
-def test_size_of_a_packed_file(
-    end: str, pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_SAMPLE", 2**18)
-    text = Random(0).randbytes(5 * 2**17).hex().encode()  # 1.25 MiB
-    (tmp_path / f"a.{end}").write_bytes(pack(text))
-    assert unpacked_size(tmp_path / f"a.{end}") == pytest.approx(len(text), rel=0.1)
-    (tmp_path / f"b.{end}").write_bytes(pack(text[:1000]))
-    assert unpacked_size(tmp_path / f"b.{end}") == 1000
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
 import struct
 from pathlib import Path
@@ -14,7 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weight_files import make_heap_cycle
 
 from spacy_elmo.errors import VectorsError
 from spacy_elmo.formats import VectorsWriter, read_vectors
@@ -45,14 +43,6 @@ def test_layout(vectors: Path) -> None:
         assert file["sentence_to_index"].shape == (1,)
         # This is how AllenNLP's readers parse it.
         assert json.loads(file["sentence_to_index"][0]) == {"a b": "2", "c d": "1"}
-
-
-def test_read_back(vectors: Path) -> None:
-    embedded = list(read_vectors(vectors))
-    assert [sentence for sentence, _ in embedded] == [None, "c d", "a b"]
-    for i, (_, array) in enumerate(embedded):
-        np.testing.assert_array_equal(array, i * ONES)
-        assert array.dtype == np.float32
 
 
 shapes = st.tuples(st.integers(1, 3), st.integers(0, 5), st.integers(1, 4)) | st.tuples(
@@ -155,21 +145,6 @@ def test_an_error_in_the_block_leaves_nothing(vectors: Path) -> None:
         assert list(vectors.parent.iterdir()) == [vectors]
 
 
-def test_failed_writes(vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = vectors.read_bytes()
-
-    def refuse(*args: object, **kwargs: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    for owner, name in ((h5py.Group, "create_dataset"), (os, "replace")):
-        with monkeypatch.context() as patch:
-            patch.setattr(owner, name, refuse)
-            with pytest.raises(VectorsError, match="No space left"), VectorsWriter(vectors) as writer:
-                writer.write("a", ONES)
-        assert vectors.read_bytes() == before
-        assert list(vectors.parent.iterdir()) == [vectors]
-
-
 def test_files_that_hold_no_vectors(tmp_path: Path) -> None:
     refused(tmp_path / "none.hdf5", "no such file", "embedded sentences")
     refused(tmp_path, "a folder")
@@ -182,38 +157,29 @@ def test_files_that_hold_no_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "part"),
+    ("value", "message"),
     [
-        (np.ones(3, np.float32), "(3,)"),
-        (np.ones((1, 2), np.float64), "float64"),
-        (h5py.SoftLink("/0"), "a link"),
-        (h5py.ExternalLink("x.hdf5", "/0"), "a link"),
-        (np.full((1, 2), np.inf, np.float32), "2 values"),
+        (None, "the dataset 1 is missing, though the file has 3"),
+        (np.ones(3, np.float32), "the dataset 1 has shape (3,)"),
+        (np.ones((1, 2), np.float64), "the dataset 1 holds float64"),
+        (h5py.SoftLink("/0"), "1 is a link"),
+        (h5py.ExternalLink("x.hdf5", "/0"), "1 is a link"),
+        (np.full((1, 2), np.inf, np.float32), "the dataset 1 holds 2 values"),
+        (lambda file: file.create_group("1"), "1 is a group"),
+        (lambda file: file.create_dataset("1", (3, 2**30, 1024), "f4", chunks=(1, 1024, 1024)), "the dataset 1 stores"),
+        (lambda file: file.create_dataset("1", (3, 2**20, 1024), "f4"), "the dataset 1 stores 0 bytes"),
     ],
     ids=str,
 )
-def test_bad_dataset(vectors: Path, value: object, part: str) -> None:
+def test_bad_dataset(vectors: Path, value: Any, message: str) -> None:
     with h5py.File(vectors, "a") as file:
         del file["1"]
-        file["1"] = value
-    refused(vectors, "1", part)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda file: None, "the dataset 1 is missing"),
-        (lambda file: file.create_group("1"), "1 is a group"),
-        (lambda file: file.create_dataset("1", (3, 2**30, 1024), "f4", chunks=(1, 1024, 1024)), "the dataset 1"),
-        (lambda file: file.create_dataset("1", (3, 2**20, 1024), "f4"), "the dataset 1 stores 0 bytes"),
-    ],
-)
-def test_group_missing_number_and_missing_values(vectors: Path, make: Any, message: str) -> None:
-    with h5py.File(vectors, "a") as file:
-        del file["1"], file["2"]
-        file["2"] = np.ones((1, 2), np.float32)
-        file["3"] = np.ones((1, 2), np.float32)
-        make(file)
+        if callable(value):
+            value(file)
+        elif value is None:
+            file["3"] = ONES
+        else:
+            file["1"] = value
     refused(vectors, message)
 
 
@@ -260,32 +226,10 @@ def test_keys_and_numbers_in_one_file(tmp_path: Path) -> None:
         assert json.loads(file["sentence_to_index"][0]) == {"a b": "0", "d": "2"}
 
 
-def test_a_writer_that_is_used_again_begins_again(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.hdf5"
-    writer = VectorsWriter(path)
-    for sentence, value in (("first", 1), ("second", 2)):
-        with writer:
-            writer.write(sentence, rows(value))
-        with h5py.File(path) as file:
-            assert sorted(file) == ["0", "sentence_to_index"]
-            assert (file["0"][...] == value).all()
-            assert json.loads(file["sentence_to_index"][0]) == {sentence: "0"}
-
-
-@pytest.mark.parametrize(
-    ("key", "reason"),
-    [
-        ("", "empty"),
-        (3, "not a string"),
-        (".", "a single dot"),
-        ("a/b", "a slash"),
-        ("a\0b", "NUL"),
-        (f"a{chr(0xD800)}", "surrogate"),
-        (f"a{chr(0xDFFF)}", "surrogate"),
-    ],
-)
-def test_keys_that_name_no_dataset(tmp_path: Path, key: Any, reason: str) -> None:
-    with pytest.raises(VectorsError, match=reason), VectorsWriter(tmp_path / "vectors.hdf5") as writer:
+@pytest.mark.parametrize("key", ["", 3, ".", "a/b", "a\0b", f"a{chr(0xD800)}", f"a{chr(0xDFFF)}"])
+def test_keys_that_name_no_dataset(tmp_path: Path, key: Any) -> None:
+    refusal = pytest.raises(VectorsError, match=r"can't name a dataset: it is not a string, .* Use another key")
+    with refusal, VectorsWriter(tmp_path / "vectors.hdf5") as writer:
         writer.write("a", rows(0), key=key)
     assert not list(tmp_path.iterdir())
 
@@ -397,27 +341,6 @@ def test_parts(vectors: Path, monkeypatch: pytest.MonkeyPatch, limit: str, size:
         sizes.append(len(texts))
         first += len(texts)
     assert sizes == ([1, 1, 1] if size == 1 else [2, 1])
-
-
-@pytest.mark.slow
-def test_errors_are_those_of_reading_it_here(vectors: Path, tmp_path: Path) -> None:
-    with h5py.File(vectors, "a") as file:
-        del file["1"]
-        file["1"] = np.full((3, 2, 4), np.nan, np.float32)
-    for path, match in ((vectors, "the dataset 1 holds 24 values"), (tmp_path / "gone", "no such file")):
-        told = []
-        for untrusted in (False, True):
-            with pytest.raises(VectorsError, match=match) as caught:
-                list(read_vectors(path, untrusted=untrusted))
-            told.append(str(caught.value))
-        assert told[0] == told[1]
-
-
-@pytest.mark.slow
-def test_a_list_of_free_blocks_without_end(vectors: Path) -> None:
-    make_heap_cycle(vectors)
-    with pytest.raises(VectorsError, match="get it again"):
-        next(read_vectors(vectors, untrusted=True))
 
 
 @pytest.mark.slow

@@ -145,7 +145,7 @@ def test_incomplete_optional_projections(extra: str, dataset: str, tmp_path: Pat
     write_weights(path, SQUARE, random_arrays(SQUARE, (extra,)))
     with h5py.File(path, "a") as file:
         del file[dataset]
-    refused(path, SQUARE, dataset, "all or none")
+    refused(path, SQUARE, f"missing datasets: {dataset}")
 
 
 def test_parameter_problems(options: BiLMOptions) -> None:
