@@ -17,11 +17,9 @@ from .evaluate import evaluate
 from .info import info
 from .init_config import init_config
 from .init_pretrain_config import init_pretrain_config
-from .neighbours import CONTEXT as ONE_CORPUS
 from .neighbours import neighbours
 from .pack import pack
-from .pretrain import CONTEXT as SETTINGS
-from .pretrain import PretrainCommand, pretrain
+from .pretrain import CONTEXT, PretrainCommand, pretrain
 from .probe import probe
 from .similar import similar
 from .version import version
@@ -30,7 +28,7 @@ from .weights import weights
 from .wsd import wsd
 
 app = typer.Typer(name="elmo", cls=Commands, help="Deep contextualized word vectors (ELMo).", no_args_is_help=True)
-app.callback(invoke_without_command=True)(version)
+app.callback(invoke_without_command=True)(with_exit_codes(version))
 
 
 def register(*commands: Callable[..., None], **settings: Any) -> None:
@@ -40,9 +38,7 @@ def register(*commands: Callable[..., None], **settings: Any) -> None:
 
 
 # in the order of use: first looks, vectors, components, training of a biLM
-register(demo, info, download, embed, similar)
-register(neighbours, context_settings=ONE_CORPUS)
-register(init_config, weights, init_pretrain_config, vocab)
-register(pretrain, context_settings=SETTINGS, cls=PretrainCommand)
+register(demo, info, download, embed, similar, neighbours, init_config, weights, init_pretrain_config, vocab)
+register(pretrain, context_settings=CONTEXT, cls=PretrainCommand)
 register(evaluate, probe, wsd, pack)
 spacy_app.add_typer(app)

@@ -1,4 +1,4 @@
-"""How commands print, fail and stop: messages, warnings, exit codes, and a standard output that is lost."""
+"""How commands print, fail and stop: messages, warnings and exit codes."""
 
 import errno
 import io
@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
@@ -25,19 +24,17 @@ from wasabi.printer import Printer
 from wasabi.util import NO_UTF8
 
 from .. import errors
-from ..errors import ElmoError, TruncatedWordsWarning, shown
+from ..errors import ElmoError
 from ..formats.vectors import DeferredErrorFile
 
 Parameters = ParamSpec("Parameters")
-_LOST = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # errors of standard output
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DEFAULTS = (signal.SIG_DFL, signal.default_int_handler)
 _PACKAGE = Path(errors.__file__).parent
 
 
 def escaped(text: object) -> str:
-    """Return a text with escapes for characters that wasabi can't print, and for those that control a terminal.
-
-    wasabi prints UTF-8 or ASCII only. With any other encoding all characters outside ASCII are escaped.
-    """
+    """Return a text with escapes for what controls a terminal, and for what wasabi can't print."""
     encoding = "ascii" if NO_UTF8 else "utf8"
     printable = "".join(c if category(c) != "Cc" or c == "\n" else ascii(c)[1:-1] for c in str(text))
     return printable.encode(encoding, "backslashreplace").decode(encoding)
@@ -46,13 +43,9 @@ def escaped(text: object) -> str:
 class TerminalPrinter(Printer):
     """wasabi's printer, which escapes what it prints, and has colours on terminals only (https://no-color.org)."""
 
-    def __init__(self, *, no_print: bool = False) -> None:
-        super().__init__(no_print=no_print)
-        self._colours = self.show_color  # false in terminals that know none, or if wasabi's variables say so
-
     def text(self, title: Any = "", text: Any = "", *args: Any, **kwargs: Any) -> Any:
         """Print a message; all others call this."""
-        self.show_color = self._in_colours()
+        self.show_color = _in_colours()
         return super().text(escaped(title), escaped(text), *args, **kwargs)
 
     def table(self, data: Any, **kwargs: Any) -> Any:
@@ -61,21 +54,24 @@ class TerminalPrinter(Printer):
 
     def divider(self, text: str = "", *args: Any, **kwargs: Any) -> Any:
         """Print a heading, which wasabi makes bold even in files."""
-        if self._in_colours():
+        if _in_colours():
             return super().divider(escaped(text), *args, **kwargs)
         print(f"\n{f' {escaped(text)} ':=^{self.line_max}}")
 
-    def _in_colours(self) -> bool:
-        try:
-            return self._colours and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        except (AttributeError, ValueError):  # it is closed, or a program's own object
-            return False
+
+_COLOURS = Printer().show_color  # false in terminals that know none, or if wasabi's variables say so
+
+
+def _in_colours() -> bool:
+    with suppress(AttributeError, ValueError):  # it is closed, or a program's own object
+        return _COLOURS and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    return False
 
 
 msg = TerminalPrinter()
 
 
-def print_error(message: str) -> None:
+def print_error(message: object) -> None:
     """Print the message of an error to standard error, since a program may read standard output."""
     with redirect_stdout(sys.stderr):
         msg.fail(message, spaced=True)
@@ -114,7 +110,7 @@ def plain_warnings() -> Iterator[None]:
             return
         # as Python's own showwarning: a warning that can't be written does not end the command
         with suppress(OSError, ValueError), redirect_stdout(sys.stderr):
-            msg.warn(message.message if isinstance(message, TruncatedWordsWarning) else message)
+            msg.warn(getattr(message, "message", message))  # without what only Python code can use
 
     warnings.showwarning = show
     try:
@@ -124,68 +120,57 @@ def plain_warnings() -> Iterator[None]:
 
 
 class Commands(TyperGroup):
-    """The group of all commands.
+    """The group of all commands, which refuses empty arguments, such as that of a shell's variable that is not set.
 
-    It refuses empty arguments, and those with a NUL character, which no path can have. An empty path is the current
-    folder for Python, and an empty name or language would be taken for one that was left out. Only a setting of a
-    config may be empty, such as `--paths.init ""`.
+    An empty path would be the current folder, and an empty name one that was left out. Only a setting of a config may
+    be empty, such as `--paths.init ""`.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Return the arguments that are left for the command. Raises BadParameter if one is refused."""
         for before, arg in pairwise(["", *args]):
             option, equals, value = arg.partition("=") if arg.startswith("--") else (before, "=", arg)
-            if equals and not value:
-                _refuse_empty(option)
-            if "\0" in arg:
+            is_setting = option.startswith("--") and "." in option and "=" not in option
+            if equals and not value and not is_setting:
                 raise typer.BadParameter(
-                    f"{shown(arg)} has a NUL character, which no path can have. Remove the character."
+                    f"an empty argument after {option!r}. Expected a name or a text; a dot means the current folder; "
+                    "leave an option out for its default."
                 )
-        with _output():  # help is printed here
-            return super().parse_args(ctx, args)
+        return super().parse_args(ctx, args)
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run a command."""
+
+def with_exit_codes(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """Return a command that exits with 1 after an error, and as shells report it if a signal ends it.
+
+    That is 128 and the number of the signal: 130 after SIGINT (Ctrl-C), 143 after SIGTERM, 129 after SIGHUP.
+    """
+
+    @wraps(command)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
         if isinstance(sys.stdout, io.TextIOWrapper):  # what it can't encode is printed as \\udce9, not an error
             sys.stdout.reconfigure(errors="backslashreplace")
-        with _output(), plain_warnings():
-            return super().invoke(ctx)
-
-
-def _refuse_empty(before: str) -> None:
-    """Raise BadParameter for an empty argument, unless the one before it is a config's setting."""
-    if not before.startswith("-"):
-        raise typer.BadParameter("an empty argument. Expected a name or a text; a dot means the current folder.")
-    if not (before.startswith("--") and "." in before and "=" not in before):
-        raise typer.BadParameter(
-            f"{before} is followed by an empty argument. Expected a value; leave the option out for its default."
-        )
-
-
-@contextmanager
-def _output() -> Iterator[None]:
-    """Exit with 1 if standard output can't be written. The reason is told unless its reader ended, as `head` does."""
-    try:
         try:
-            yield
-        finally:
-            if sys.stdout is not None:  # None: it was closed from the beginning
-                sys.stdout.flush()
-    except OSError as error:
-        if not _is_of_output(error):
-            raise
-        give_up()
-        if error.errno != errno.EPIPE:
-            print_error(
-                f"standard output can't be written ({error.strerror}). Free some space, or send the output to "
-                "another place."
-            )
-        raise typer.Exit(1) from error
+            with plain_warnings(), stoppable():
+                try:
+                    command(*args, **kwargs)
+                finally:
+                    if sys.stdout is not None:  # None: it was closed from the beginning
+                        sys.stdout.flush()
+        except KeyboardInterrupt as interrupt:
+            number = interrupt.args[0] if interrupt.args else signal.SIGINT
+            raise typer.Exit(128 + number) from None
+        except (ElmoError, OSError) as error:
+            message = str(error)
+            if isinstance(error, OSError) and error.filename is None:  # errors of other files name the file
+                if error.errno == errno.EPIPE:
+                    raise  # Typer ends the command in silence, since the reader has ended, as `head` does
+                if error.errno in _FULL:
+                    give_up()
+                    message = f"standard output can't be written ({error.strerror}). Free some space."
+            print_error(message)
+            raise typer.Exit(1) from error
 
-
-def _is_of_output(error: BaseException) -> bool:
-    """Whether an error is of standard output. Errors of other files are ElmoErrors, or name the file."""
-    return isinstance(error, OSError) and error.filename is None and error.errno in _LOST
+    return run
 
 
 def give_up() -> None:
@@ -200,40 +185,13 @@ def give_up() -> None:
     os.close(nowhere)
 
 
-def with_exit_codes(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Return a command that exits with 1 after an error, and as shells report it if a signal ends it.
-
-    That is 128 and the number of the signal: 130 after SIGINT (Ctrl-C), 143 after SIGTERM, 129 after SIGHUP.
-    """
-
-    @wraps(command)
-    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        try:
-            with stoppable():
-                command(*args, **kwargs)
-        except KeyboardInterrupt as interrupt:
-            number = interrupt.args[0] if interrupt.args else signal.SIGINT
-            raise typer.Exit(128 + number) from None
-        except (ElmoError, OSError) as error:
-            if _is_of_output(error):
-                raise  # the group of commands ends the command
-            print_error(str(error))
-            raise typer.Exit(1) from error
-
-    return run
-
-
 @contextmanager
 def stoppable() -> Iterator[None]:
     """Make SIGTERM and SIGHUP end the block with a KeyboardInterrupt, as Ctrl-C does, so that files are cleaned up.
 
     Its argument is the number of the signal, also if a library raises another exception in its place. A signal that is
-    ignored stays ignored, such as SIGHUP under nohup. Outside the main thread, which alone gets signals, nothing is
-    changed.
+    ignored stays ignored, such as SIGHUP under nohup.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     came: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
@@ -245,19 +203,15 @@ def stoppable() -> Iterator[None]:
             raise KeyboardInterrupt(number)
 
     numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, interrupt) for number in numbers if _is_heard(number)}
+    before = {number: signal.getsignal(number) for number in numbers if signal.getsignal(number) in _DEFAULTS}
+    for number in before:
+        signal.signal(number, interrupt)
     try:
         yield
     except BaseException as error:
-        if came and not (isinstance(error, KeyboardInterrupt) and error.args):  # a library made another one of it
+        if came:
             raise KeyboardInterrupt(came[0]) from error
         raise
     finally:
         for number, handler in before.items():
-            # None: the handler was not set from Python, and can't be set again
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
-
-
-def _is_heard(number: int) -> bool:
-    handler = signal.getsignal(number)
-    return handler is signal.default_int_handler if number == signal.SIGINT else handler != signal.SIG_IGN
+            signal.signal(number, handler)

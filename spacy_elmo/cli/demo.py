@@ -3,30 +3,21 @@
 from importlib.resources import files
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import spacy
-import typer
+from spacy.cli._util import Arg
 
 from ..errors import CommandError
 from ..formats.atomic import replacing, writing
 from ..formats.vectors import VectorsWriter
 from .console import msg
 
-COLOURS = ("#1f77b4", "#d95f02")
-HIGHEST = 1.35  # of the axis of the bars: a cosine is 1 at most, and the legend is above it
-
 
 class SampleWord(NamedTuple):
-    """A word in a sentence.
-
-    word: as the table of words has it.
-    sense: its meaning in this sentence.
-    sentence: the text.
-    layers: *Shape:* (layers, width), its vectors.
-    """
+    """A word, its meaning in a sentence, the sentence, and its vectors there: *Shape:* (layers, width)."""
 
     word: str
     sense: str
@@ -35,9 +26,7 @@ class SampleWord(NamedTuple):
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Folder for vectors.hdf5 and senses.png", file_okay=False)
-    ] = Path("out"),
+    output: Path = Arg("out", metavar="FOLDER", help="Folder for vectors.hdf5 and senses.png", file_okay=False),
 ) -> None:
     """Embed sample sentences, and compare layers.
 
@@ -47,20 +36,27 @@ def demo(
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CommandError(
-            f"{output}: this folder can't be made ({error.strerror}). Expected a place where you may write: give "
-            "another folder, as in python -m spacy elmo demo FOLDER."
+            f"{output}: this folder can't be made ({error.strerror}). Give another one, as in spacy elmo demo FOLDER."
         ) from error
-    occurrences = _embed_sample(output / "vectors.hdf5")
-    layers, width = occurrences[0].layers.shape
-    msg.text(f"{len(occurrences)} sentences; each token has {layers} layers of {width} numbers, and as")
+    lines = files("spacy_elmo.cli").joinpath("senses.tsv").read_text(encoding="utf8").splitlines()
+    table = [line.split("\t") for line in lines]
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    found = []
+    with VectorsWriter(output / "vectors.hdf5") as writer:
+        for (word, sense, sentence), doc in zip(table, nlp.pipe([row[2] for row in table])):
+            writer.write(" ".join(token.text for token in doc), doc._.elmo_layers)
+            token = next(token for token in doc if token.lower_ == word)
+            found.append(SampleWord(word, sense, sentence, token._.elmo_layers))
+    layers, width = found[0].layers.shape
+    msg.text(f"{len(found)} sentences; each token has {layers} layers of {width} numbers, and as")
     msg.text(f"token._.elmo their mean: a vector of {width}. For example:")
-    for occurrence in occurrences[:5:4]:
-        numbers = " ".join(f"{value:+.2f}" for value in occurrence.layers.mean(0)[:6])
-        msg.text(f"  {occurrence.word} ({occurrence.sense})  [{numbers} ...]  {occurrence.sentence}")
-    words = list(dict.fromkeys(occurrence.word for occurrence in occurrences))
+    for one in found[:5:4]:
+        numbers = " ".join(f"{value:+.2f}" for value in one.layers.mean(0)[:6])
+        msg.text(f"  {one.word} ({one.sense})  [{numbers} ...]  {one.sentence}")
     rows = []
-    for word in [*words, "all"]:
-        same, different = similarities([o for o in occurrences if word in (o.word, "all")])
+    for word, group in (_words(found) | {"all": found}).items():
+        same, different = similarities(group)
         rows.append((word, *(f"{s:.2f} / {d:.2f}" for s, d in zip(same, different))))
     msg.divider("cosine similarity of a word's occurrences: same sense / different senses")
     header = ("word", "layer 0 (characters)", *(f"layer {k}" for k in range(1, layers)))
@@ -68,75 +64,55 @@ def demo(
     msg.text("Layer 0 sees the word alone: all its occurrences are equal. The layers above see the sentence:")
     msg.text("the further the first number is above the second, the better a layer tells that word's senses apart.")
     msg.good(f"{output / 'vectors.hdf5'}: all layers of all tokens")
-    if plot_senses(occurrences, output / "senses.png"):
+    if plot_senses(found, output / "senses.png"):
         msg.good(f"{output / 'senses.png'}: the picture of it")
     else:
         msg.warn("no picture: matplotlib is missing (pip install matplotlib)")
 
 
-def _embed_sample(vectors: Path) -> list[SampleWord]:
-    """Embed the package's example sentences with the embedded biLM, and write all their layers to a file."""
-    lines = files("spacy_elmo.cli").joinpath("senses.tsv").read_text(encoding="utf8").splitlines()
-    table = [line.split("\t") for line in lines]
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    occurrences = []
-    with VectorsWriter(vectors) as writer:
-        for (word, sense, sentence), doc in zip(table, nlp.pipe([row[2] for row in table])):
-            writer.write(" ".join(token.text for token in doc), doc._.elmo_layers)
-            token = next(token for token in doc if token.lower_ == word)
-            occurrences.append(SampleWord(word, sense, sentence, token._.elmo_layers))
-    return occurrences
+def _words(found: list[SampleWord]) -> dict[str, list[SampleWord]]:
+    return {word: [one for one in found if one.word == word] for word in dict.fromkeys(one.word for one in found)}
 
 
-def similarities(occurrences: list[SampleWord]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def similarities(found: list[SampleWord]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return the mean cosine of pairs of a word in the same sense, and in different senses, each *Shape:* (layers,)."""
-    same: list[npt.NDArray[np.float32]] = []
-    different: list[npt.NDArray[np.float32]] = []
-    for a, b in combinations(occurrences, 2):
+    cosines: dict[bool, list[npt.NDArray[np.float32]]] = {True: [], False: []}
+    for a, b in combinations(found, 2):
         if a.word == b.word:
             norms = np.linalg.norm(a.layers, axis=1) * np.linalg.norm(b.layers, axis=1)
-            (same if a.sense == b.sense else different).append((a.layers * b.layers).sum(1) / norms)
-    return np.stack(same).mean(0, dtype=np.float64), np.stack(different).mean(0, dtype=np.float64)
+            cosines[a.sense == b.sense].append((a.layers * b.layers).sum(1) / norms)
+    return np.stack(cosines[True]).mean(0, dtype=np.float64), np.stack(cosines[False]).mean(0, dtype=np.float64)
 
 
-def plot_senses(occurrences: list[SampleWord], path: Path) -> bool:
-    """Write a plot of each word's occurrences by layer, and of the similarities of each word and of all words.
-
-    Returns False if matplotlib is missing.
-    """
+def plot_senses(found: list[SampleWord], path: Path) -> bool:
+    """Plot each word's occurrences by layer, and the similarities of each word and of all. False: no matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
         return False
-    words = list(dict.fromkeys(occurrence.word for occurrence in occurrences))
-    n_layers = len(occurrences[0].layers)
+    words, n_layers = _words(found), len(found[0].layers)
     figure = Figure(figsize=(3.2 * (n_layers + 1), 2.6 * (len(words) + 1)), layout="constrained")
     FigureCanvasAgg(figure)
     figure.suptitle("Occurrences of a word by layer (two principal components each), and their mean cosine similarity")
-    for row, word in enumerate(words):
-        group = [occurrence for occurrence in occurrences if occurrence.word == word]
-        senses = list(dict.fromkeys(occurrence.sense for occurrence in group))
+    grid = figure.add_gridspec(len(words) + 1, n_layers + 1)
+    for row, (word, group) in enumerate(words.items()):
         for layer in range(n_layers):
-            axes = figure.add_subplot(len(words) + 1, n_layers + 1, row * (n_layers + 1) + layer + 1)
-            points = np.stack([occurrence.layers[layer] for occurrence in group])
-            places = _plane(points)
-            for sense, colour in zip(senses, COLOURS):
-                chosen = places[[occurrence.sense == sense for occurrence in group]]
+            axes = figure.add_subplot(grid[row, layer])
+            places = _plane(np.stack([one.layers[layer] for one in group]))
+            for sense, colour in zip(dict.fromkeys(one.sense for one in group), ("#1f77b4", "#d95f02")):
+                chosen = places[[one.sense == sense for one in group]]
                 axes.scatter(chosen[:, 0], chosen[:, 1], color=colour, label=sense, alpha=0.8)
             axes.set_title(f"{word}, layer {layer}", fontsize=9)
             axes.set_xticks([])
             axes.set_yticks([])
             if layer == 0:
                 axes.legend(fontsize=8)
-        axes = figure.add_subplot(len(words) + 1, n_layers + 1, (row + 1) * (n_layers + 1))
+        axes = figure.add_subplot(grid[row, n_layers])
         _draw_similarities(axes, group, "mean cosine")
         if row == 0:
             axes.legend(fontsize=8, loc="upper center", ncols=2, columnspacing=1)
-    n_cells = (len(words) + 1) * (n_layers + 1)  # the last row of this grid is one cell
-    axes = figure.add_subplot(len(words) + 1, n_layers + 1, (n_cells - n_layers, n_cells))
-    _draw_similarities(axes, occurrences, "all words, mean cosine")
+    _draw_similarities(figure.add_subplot(grid[-1, :]), found, "all words, mean cosine")
     with replacing(path, CommandError) as temporary, writing(path, CommandError):
         figure.savefig(temporary, format="png", dpi=110)
     return True
@@ -151,13 +127,13 @@ def _plane(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return result
 
 
-def _draw_similarities(axes: Any, occurrences: list[SampleWord], title: str) -> None:
+def _draw_similarities(axes: Any, found: list[SampleWord], title: str) -> None:
     """Draw two bars for each layer: the mean cosine of pairs of the same sense, and of different senses."""
-    same, different = similarities(occurrences)
+    same, different = similarities(found)
     bars = np.arange(len(same))
     axes.bar(bars - 0.2, same, 0.4, label="same sense", color="#4c9f70")
     axes.bar(bars + 0.2, different, 0.4, label="different senses", color="#bbbbbb")
-    axes.set_ylim(min(0.0, float(min(same.min(), different.min()))), HIGHEST)
+    axes.set_ylim(min(0.0, float(min(same.min(), different.min()))), 1.35)  # a cosine is 1 at most; the legend is above
     axes.set_yticks(np.arange(0, 1.1, 0.2))
     axes.set_xticks(bars, [f"layer {k}" for k in bars], fontsize=8)
     axes.set_title(title, fontsize=9)

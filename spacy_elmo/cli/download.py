@@ -6,17 +6,14 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import unquote, urlsplit
 
 import requests
-import typer
+from spacy.cli._util import Arg, Opt
 
 from ..errors import CommandError, DownloadError, ElmoError, shown
-from ..formats.atomic import replacing
+from ..formats.atomic import replacing, writing
 from ..formats.names import OFFICIAL_MODELS, PUBLISHED, published_folder
 from ..formats.options import read_options
 from ..formats.paths import sha256_of
@@ -26,33 +23,22 @@ from .console import msg, telling_if_stopped
 from .shared import shown_bar, write_text
 
 PAUSES = (1.0, 3.0)  # seconds before the second and the third attempt
-_TIMEOUT = (10, 60)  # seconds to connect, and between two pieces of the response
-_PIECE = 2**16  # bytes
 _NAMES = ", ".join(PUBLISHED)
 _MARK = "A published biLM, as `python -m spacy elmo download"
 
 
 def download(
-    source: Annotated[
-        str, typer.Argument(metavar="NAME", help=f"Name of a published biLM ({_NAMES}), or address of a file")
-    ],
-    sha256: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--sha256",
-            metavar="HEX",
-            help="SHA-256 of the file: 64 hexadecimal digits. With a name it may be left out, or given once for "
-            "weights.hdf5, or twice, for options.json and then for weights.hdf5",
-        ),
-    ] = None,
-    to: Annotated[
-        Path | None,
-        typer.Option(
-            "--to",
-            metavar="FOLDER",
-            help="Folder; default: the current one, or with a name the folder of downloaded biLMs",
-        ),
-    ] = None,
+    source: str = Arg(..., metavar="NAME", help=f"Name of a published biLM ({_NAMES}), or address of a file"),
+    sha256: list[str] | None = Opt(
+        None,
+        "--sha256",
+        metavar="HEX",
+        help="SHA-256 of the file: 64 hexadecimal digits. With a name it may be left out, or given once for "
+        "weights.hdf5, or twice, for options.json and then for weights.hdf5",
+    ),
+    to: Path | None = Opt(
+        None, "--to", metavar="FOLDER", help="Default: the current folder, or with a name that of downloaded biLMs"
+    ),
 ) -> None:
     """Download a published biLM, or a file.
 
@@ -72,39 +58,36 @@ def download(
                 f"--sha256 is {shown(given)}. Expected 64 hexadecimal digits: the SHA-256 of the file, as its "
                 "publisher gives it."
             )
+    expected = (0, 1, 2) if source in PUBLISHED else (1,)
+    if len(hashes) not in expected:
+        raise CommandError(
+            f"{source}: --sha256 was given {len(hashes)} times. Expected it once for a file, as its publisher gives "
+            "it; with the name of a published biLM twice at most, or not at all."
+        )
     folder = to or (published_folder(source) if source in PUBLISHED else Path("."))
     with telling_if_stopped("stopped. Nothing is kept of a file that is not complete: run the command again."):
         if source in PUBLISHED:
             _download_published(source, hashes, folder)
         else:
-            _download_file(source, hashes, folder)
+            _download_file(source, hashes[0], folder)
 
 
-def _download_file(url: str, hashes: list[str], folder: Path) -> None:
+def _download_file(url: str, sha256: str, folder: Path) -> None:
     """Download a file by its address. Raises ElmoError if that fails, or its SHA-256 is not the one that is given."""
     from ..formats.contents import check, is_hdf5
 
-    name = _file_name(url)
-    if not hashes:
-        raise CommandError(
-            f"{url}: its SHA-256 is needed. Give it once with --sha256, as the publisher of the file tells it; "
-            "only files of published biLMs that have a name are downloaded without one."
-        )
-    if len(hashes) > 1:
-        raise CommandError(f"--sha256 was given {len(hashes)} times. Expected it once, for one file.")
-    with _made(folder):
-        target = folder / name
-        new = not (target.is_file() and sha256_of(target) == hashes[0])
-        if new:
-            fetch(url, target, hashes[0])
-        if is_hdf5(target):
-            try:
-                check(target)
-            except ElmoError as error:
-                raise CommandError(
-                    f"{error} The file stays there, because it has the SHA-256 that was asked for: delete it."
-                ) from error
-    size = f"{target.stat().st_size:,} bytes, SHA-256 {hashes[0]}"
+    target = folder / _file_name(url)
+    new = not (target.is_file() and sha256_of(target) == sha256)
+    if new:
+        fetch(url, target, sha256)
+    if is_hdf5(target):
+        try:
+            check(target)
+        except ElmoError as error:
+            raise CommandError(
+                f"{error} The file stays there, because it has the SHA-256 that was asked for: delete it."
+            ) from error
+    size = f"{target.stat().st_size:,} bytes, SHA-256 {sha256}"
     msg.good(f"{target}: {size if new else 'already there, with this SHA-256'}")
 
 
@@ -115,50 +98,36 @@ def _download_published(name: str, hashes: list[str], folder: Path) -> None:
     download has written stays as it is. Raises ElmoError if a file can't be downloaded, or if the two are no biLM. Then
     those that were new are deleted.
     """
-    if len(hashes) > 2:
-        raise CommandError(
-            f"--sha256 was given {len(hashes)} times. Expected it twice at most, for options.json and for "
-            "weights.hdf5; once, it is that of weights.hdf5."
-        )
     model = PUBLISHED[name]
     of_weights, of_options = ([*hashes[::-1], None, None])[:2]
     files = {OPTIONS: (model.options_url, of_options), WEIGHTS: (model.weights_url, of_weights)}
     got: dict[str, str] = {}
     new: list[str] = []
-    with _made(folder):
-        for title, (url, expected) in files.items():
-            if (folder / title).is_file():
-                got[title] = sha256_of(folder / title)
-            if title not in got or expected not in (None, got[title]):
-                got[title] = fetch(url, folder / title, expected)
-                new.append(title)
-        try:
-            read_weights(folder / WEIGHTS, read_options(folder / OPTIONS), untrusted=True)
-        except ElmoError as error:
-            for title in new:
-                (folder / title).unlink()
-            urls = " and ".join(files[title][0] for title in new)
-            raise CommandError(
-                f"{error} This came from {urls}, and was deleted. Check the network; if the address no longer has the "
-                f"file, get it from elsewhere, and put options.json and weights.hdf5 into {folder}."
-                if new
-                else f"{error} The files were in {folder} before. Delete them, and run the same command again."
-            ) from error
+    for title, (url, expected) in files.items():
+        if (folder / title).is_file():
+            got[title] = sha256_of(folder / title)
+        if title not in got or expected not in (None, got[title]):
+            got[title] = fetch(url, folder / title, expected)
+            new.append(title)
+    try:
+        read_weights(folder / WEIGHTS, read_options(folder / OPTIONS), untrusted=True)
+    except ElmoError as error:
+        for title in new:
+            (folder / title).unlink()
+        urls = " and ".join(files[title][0] for title in new)
+        raise CommandError(
+            f"{error} This came from {urls}, and was deleted. Check the network; if the address no longer has the "
+            f"file, get it from elsewhere, and put options.json and weights.hdf5 into {folder}."
+            if new
+            else f"{error} The files were in {folder} before. Delete them, and run the same command again."
+        ) from error
     card = folder / CARD
     if not card.is_file() or (new and _MARK in card.read_text(encoding="utf8", errors="replace")):
-        rows = [
-            f"# {name}",
-            "",
-            f"{_MARK} {name}` got it.",
-            "",
-            "| | |",
-            "|---|---|",
-            f"| language | {model.language} |",
-        ]
+        rows = [f"| language | {model.language} |"]
         for title, (url, expected) in files.items():
             origin = url if title in new or expected else "there before the download"
             rows.append(f"| {title} | {origin}, SHA-256 {got[title]} |")
-        write_text("\n".join(rows) + "\n", card)
+        write_text("\n".join([f"# {name}\n\n{_MARK} {name}` got it.\n\n| | |\n|---|---|", *rows, ""]), card)
     for title, digest in got.items():
         how = f"{(folder / title).stat().st_size:,} bytes" if title in new else "already there"
         msg.good(f"{folder / title}: {how}, SHA-256 {digest}")
@@ -170,20 +139,14 @@ def _download_published(name: str, hashes: list[str], folder: Path) -> None:
 
 
 def _file_name(url: str) -> str:
-    """Return the name of the file at a URL, the last part of its path. Raises CommandError if the URL can't be used."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port  # raises ValueError if it is not a number
-    except ValueError as error:
-        raise CommandError(f"{url}: not an address ({error}). Expected http://... or https://...") from error
-    if not parts.scheme:
+    """Return the name of the file at a URL, the last part of its path. Raises CommandError if it has none."""
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("http", "https"):
         raise CommandError(
             f"{shown(url)}: neither an address nor the name of a published biLM. Expected http://..., "
             f"https://..., or one of {_NAMES}."
         )
-    if parts.scheme not in ("http", "https") or not host:
-        raise CommandError(f"{url}: not an address that can be downloaded. Expected http://... or https://...")
-    name = unquote(parts.path.rpartition("/")[2])
+    name = unquote(rest.partition("?")[0].partition("#")[0].partition("/")[2].rpartition("/")[2])
     if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():  # NUL is not printable
         raise CommandError(
             f"{url}: the last part of its path, {shown(name)}, can't be the name of a file. Expected the address "
@@ -192,31 +155,15 @@ def _file_name(url: str) -> str:
     return name
 
 
-@contextmanager
-def _made(folder: Path) -> Iterator[None]:
-    """Make a folder for the block. If that fails with nothing in it, the new folders are removed."""
-    missing = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandError(f"{folder}: can't be used as a folder ({error}). Give another folder with --to.") from error
-    try:
-        yield
-    except BaseException:
-        with suppress(OSError):  # one that is not empty
-            for path in missing:
-                path.rmdir()
-        raise
-
-
 def fetch(url: str, target: Path, sha256: str | None) -> str:
-    """Download a file. It appears at its path only when it is complete, and its SHA-256 is right.
+    """Download a file, and return its SHA-256. It appears at its path only when it is complete, with the right SHA-256.
 
     sha256: 64 hexadecimal digits in lower case; None: any file is accepted.
 
-    Returns the SHA-256 of the file.
     Raises DownloadError if it fails; then an earlier file at `target` stays.
     """
+    with writing(target.parent, DownloadError):
+        target.parent.mkdir(parents=True, exist_ok=True)
     for pause in (*PAUSES, None):
         try:
             with replacing(target, DownloadError) as temporary:
@@ -230,8 +177,8 @@ def fetch(url: str, target: Path, sha256: str | None) -> str:
             return got
         except DownloadError:
             raise
-        except (requests.RequestException, ValueError) as error:  # ValueError: the server redirects to no address
-            if pause is None:
+        except (requests.RequestException, ValueError) as error:  # ValueError: what was given is no address
+            if pause is None or isinstance(error, ValueError):
                 raise DownloadError(
                     f"{url}: no file arrived ({error}). Check the address and the connection, then run the same "
                     "command again. If this machine has no network, get the files with another one, and give their "
@@ -240,8 +187,8 @@ def fetch(url: str, target: Path, sha256: str | None) -> str:
             time.sleep(pause)
         except OSError as error:
             raise DownloadError(
-                f"{target}: can't be written ({error}). Make room, or give a folder with --to that can be written "
-                "to, and run the command again."
+                f"{target}: can't be written ({error}). Make room, or give another folder with --to, and run the "
+                "command again."
             ) from error
     raise AssertionError("the last attempt returns or raises")
 
@@ -253,9 +200,9 @@ def _transfer(url: str, path: Path, title: str) -> str:
     """
     digest = hashlib.sha256()
     headers = {"Accept-Encoding": "identity"}  # the hash is of the file itself
-    with requests.get(url, headers=headers, stream=True, timeout=_TIMEOUT) as response:
-        schemes = {urlsplit(answer.url).scheme for answer in (*response.history, response)}
-        if len(schemes) > 1:
+    # seconds to connect, and between two pieces of the response
+    with requests.get(url, headers=headers, stream=True, timeout=(10, 60)) as response:
+        if len({urlsplit(answer.url).scheme for answer in (*response.history, response)}) > 1:
             raise DownloadError(
                 f"{url}: the server redirects to {response.url}, or over an address with another scheme. Expected the "
                 "same scheme. If you trust that address, give it to the command instead."
@@ -267,9 +214,8 @@ def _transfer(url: str, path: Path, title: str) -> str:
             )
         length = response.headers.get("Content-Length", "")
         total = int(length) if length.isdecimal() else None
-        bar = shown_bar(desc=title, total=total, unit="B", unit_scale=True)
-        with bar, path.open("wb") as file:
-            for piece in response.iter_content(_PIECE):
+        with shown_bar(desc=title, total=total, unit="B", unit_scale=True) as bar, path.open("wb") as file:
+            for piece in response.iter_content(2**16):
                 digest.update(piece)
                 file.write(piece)
                 bar.update(len(piece))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import typer
-from spacy.cli._util import import_code
+from spacy.cli._util import Arg, import_code
 from spacy.tokens import Doc
 
 from ..errors import CommandError, ElmoError, WeightsError
@@ -40,27 +39,22 @@ from .console import msg
 from .shared import Code
 
 Rows = list[tuple[str, str]]
-Contents = Mapping[str, Any]
 OPTIONS, DOCS = "options", "docs"  # kinds of files, beside those of formats/contents.py
-_OTHER_VECTORS = (".parquet", ".safetensors", ".npy")  # what embed writes beside HDF5 and docs
 
 
 def info(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILES",
-            help="options.json, weights.hdf5, embedded sentences (HDF5 or .spacy), folders, or names of biLMs or "
-            "pipelines",
-        ),
-    ],
+    files: list[str] = Arg(
+        ...,
+        metavar="FILES",
+        help="options.json, weights.hdf5, embedded sentences (HDF5 or .spacy), folders, or names of biLMs or pipelines",
+    ),
     code: Code = None,
 ) -> None:
     """Show what files hold, or what is wrong with them.
 
     Sizes, SHA-256, whether weights fit their options, and which model it is. Folders: of a biLM (options.json and
-    weights.hdf5, and its softmax if it is there), of a pretraining run (its model-best), or of a saved pipeline. Names:
-    en_mini, those of published biLMs that were downloaded, and of installed biLMs and pipelines.
+    weights.hdf5, and its softmax if it has one), of a pretraining run, or of a saved pipeline. Names: en_mini, and
+    those of published biLMs that were downloaded, and of installed biLMs and pipelines.
     """
     import_code(code)
     lone: list[Path] = []  # single files belong together, and so do those of a folder
@@ -70,10 +64,12 @@ def info(
         try:
             found = _find(name)
             if found is None:
-                _show_pipeline(name)
+                for pipe, options, bilm in pipeline_bilms(name):
+                    msg.divider(f"{name}, pipe {pipe}")
+                    model = _named(bilm) if bilm else _by_sizes(options)
+                    msg.table([*_option_rows(options), ("model", model)], max_col=100)
             elif found.is_dir():
-                models.append([found / OPTIONS_FILE, found / WEIGHTS_FILE])
-                models[-1] += _softmax_of(name, found)
+                models.append([found / OPTIONS_FILE, found / WEIGHTS_FILE, *_softmax_of(name, found)])
             else:
                 lone.append(found)
         except ElmoError as error:
@@ -89,6 +85,8 @@ def _find(name: str) -> Path | None:
 
     Raises ElmoError if there is no such thing, or it is of another kind.
     """
+    from ..pretraining.language_model import refuse_new_run
+
     refuse_address(name, CommandError)
     path = Path(name)
     if is_pipeline(name):
@@ -96,25 +94,15 @@ def _find(name: str) -> Path | None:
     if not path.exists() and not can_name_bilm(name):
         raise CommandError(
             f"{path}: no such file or folder. Expected the options.json, weights.hdf5 or softmax.hdf5 of a "
-            "biLM, a file that spacy elmo embed wrote, the folder of a biLM, of a pretraining run or of a "
-            f"saved pipeline, or the name of an installed pipeline or of a biLM, such as {EMBEDDED}."
-        )
-    if path.is_file() and path.suffix in _OTHER_VECTORS and not is_hdf5(path):
-        raise CommandError(
-            f"{path}: not a file that info reads. Of files that spacy elmo embed wrote it reads HDF5 and "
-            ".spacy. Expected one of these, or the options.json of a biLM."
+            "biLM, a file that spacy elmo embed wrote (HDF5 or .spacy), the folder of a biLM, of a pretraining run or "
+            f"of a saved pipeline, or the name of an installed pipeline or of a biLM, such as {EMBEDDED}."
         )
     if path.exists() and not path.is_dir():
         return path
     folder = find_bilm(name)
     if any((folder / file).exists() for file in (OPTIONS_FILE, WEIGHTS_FILE)):
         return folder
-    if (path / "run.json").is_file():
-        raise CommandError(
-            f"{path}: the folder of a pretraining run that has not written all of model-best yet. "
-            "Expected one that has been evaluated once: wait, resume the run if it has ended, or lower "
-            "evaluation.every."
-        )
+    refuse_new_run(folder)
     if (path / "config.cfg").is_file():
         return None
     raise CommandError(
@@ -129,13 +117,6 @@ def _softmax_of(name: str, folder: Path) -> list[Path]:
 
     found = softmax_folder(name) if name == EMBEDDED else folder
     return [found / SOFTMAX] if found is not None and (found / SOFTMAX).exists() else []
-
-
-def _show_pipeline(pipeline: str) -> None:
-    """Print the sizes of the biLMs in a saved pipeline. Raises ElmoError if it can't be loaded."""
-    for name, options, bilm in pipeline_bilms(pipeline):
-        msg.divider(f"{pipeline}, pipe {name}")
-        msg.table(_option_rows(options, None, bilm), max_col=100)
 
 
 def _fail(problem: object) -> bool:
@@ -155,26 +136,39 @@ def _show_files(paths: list[Path]) -> bool:
         )
     usable = True
     options: BiLMOptions | None = None
-    contents: Contents = {}
+    contents: Mapping[str, Any] = {}
     # options first, since weights are checked by them
     for path, kind in sorted(kinds.items(), key=lambda item: item[1] != OPTIONS):
         msg.divider(str(path))
         rows: Rows = []
         if path.is_file():  # otherwise its reader raises an error
             rows.append(("size", f"{path.stat().st_size:,} bytes"))
-        # after the checks, since it takes long for a large file
-        sha256 = cache(partial(sha256_of, path))
         problem = None
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             try:
+                if isinstance(kind, ElmoError):
+                    raise kind
                 if kind == OPTIONS:
                     contents = read_contents(path)
                     options = BiLMOptions.from_dict(contents, source=str(path))
-                found = _rows(path, kind, options, contents, sha256, bool(option_files))
-                if kind == OPTIONS and options is not None and not has_weights:
-                    found += _reader_rows(options, contents, None)
-                rows += [("SHA-256", sha256()), *found]
+                    found = _option_rows(options)
+                elif kind == WEIGHTS and option_files and options is None:
+                    raise CommandError(
+                        f"{path}: not compared with its options, because they can't be read. Give a valid options.json "
+                        "with it."
+                    )
+                else:
+                    found = _rows(path, kind, options, contents)
+                sha256 = sha256_of(path)  # after the checks, since it takes long for a large file
+                if kind == OPTIONS and options is not None:
+                    embedded = sha256 == sha256_of(Path(embedded_files()[0]))
+                    found.append(("model", _named(EMBEDDED) if embedded else _by_sizes(options)))
+                    if not has_weights:
+                        found += _reader_rows(options, contents, None)
+                elif kind == WEIGHTS:
+                    found.append(("model", _model_of(options, sha256)))
+                rows += [("SHA-256", sha256), *found]
             except (ElmoError, OSError) as error:
                 problem = error
         if rows:
@@ -202,46 +196,8 @@ def _kind_of(path: Path) -> str | ElmoError:
         return error
 
 
-def _rows(
-    path: Path,
-    kind: str | ElmoError,
-    options: BiLMOptions | None,
-    contents: Contents,
-    sha256: Callable[[], str],
-    has_options: bool,
-) -> Rows:
-    """Return what a file holds. Raises ElmoError if it can't be used.
-
-    options: of the biLM; None: they are not known.
-    contents: of its options.json.
-    has_options: whether there is an options.json, which may be damaged.
-    """
-    if isinstance(kind, ElmoError):
-        raise kind
-    if kind == DOCS:
-        return _docbin_rows(path)
-    if kind == VECTORS_FILE:
-        return _vector_rows(path)
-    if kind == OUTPUT:
-        return _softmax_rows(path, options)
-    if options is not None:
-        return _option_rows(options, sha256()) if kind == OPTIONS else _weight_rows(path, options, contents, sha256)
-    if has_options:
-        raise CommandError(
-            f"{path}: not compared with its options, because they can't be read. Give a valid options.json with it."
-        )
-    shapes = [(name, " x ".join(f"{size:,}" for size in shape)) for name, shape in ask_shapes(path)]
-    return [*shapes, ("model", _model_of(None, sha256()))]
-
-
-def _option_rows(options: BiLMOptions, sha256: str | None, bilm: str | None = None) -> Rows:
-    """Return the sizes and settings of a biLM.
-
-    sha256: of its options.json; None if there is no such file.
-    bilm: its name if its weights are known to be those of the embedded biLM, or of one in a package.
-    """
-    if sha256 == sha256_of(Path(embedded_files()[0])):
-        bilm = EMBEDDED
+def _option_rows(options: BiLMOptions) -> Rows:
+    """Return the sizes and settings of a biLM."""
     clips = [f"{value:g}" if value else "none" for value in (options.cell_clip, options.proj_clip)]
     return [
         ("character vectors", f"{options.char_dim}"),
@@ -256,26 +212,40 @@ def _option_rows(options: BiLMOptions, sha256: str | None, bilm: str | None = No
         ("skip connections", "yes" if options.use_skip_connections else "no"),
         ("vectors", f"{options.layers} layers of {options.width:,}"),
         ("parameters", f"{options.n_parameters:,}"),
-        ("model", _named(bilm) if bilm else _by_sizes(options)),
     ]
 
 
-def _reader_rows(options: BiLMOptions, contents: Contents, parameters: Iterable[str] | None) -> Rows:
+def _reader_rows(options: BiLMOptions, contents: Mapping[str, Any], parameters: Iterable[str] | None) -> Rows:
     """Return which programs can read a biLM. parameters: their names; None: those that the sizes require."""
     readers = readers_of(options, parameters, contents)
     rows = [("read by", ", ".join(reader.name for reader in readers if not reader.problems))]
     return rows + [(f"not by {name}", problem) for name, problems in readers for problem in problems]
 
 
-def _weight_rows(path: Path, options: BiLMOptions, contents: Contents, sha256: Callable[[], str]) -> Rows:
-    """Return what a weight file holds, after reading all of it. Raises WeightsError if it does not fit the options."""
+def _rows(path: Path, kind: str, options: BiLMOptions | None, contents: Mapping[str, Any]) -> Rows:
+    """Return what a file holds that is no options.json, after reading all of it. Raises ElmoError if it can't be used.
+
+    options: of the biLM; None: they are not known. contents: of its options.json.
+    """
+    if kind == DOCS:
+        return _docbin_rows(path)
+    if kind == OUTPUT:
+        return _softmax_rows(path, options)
+    if kind == VECTORS_FILE:
+        facts = ask_vectors(path)
+        sentences = f"{facts.n_sentences:,}"
+        if facts.keyed:
+            return [("embedded sentences", f"{sentences}, each named by its text"), ("first", f"{facts.first}")]
+        index = "yes" if facts.has_index else "no: the sentences' texts are not in the file"
+        return [("embedded sentences", sentences), ("shape of the first", f"{facts.first}"), (INDEX_NAME, index)]
+    if options is None:
+        return [(name, " x ".join(f"{size:,}" for size in shape)) for name, shape in ask_shapes(path)]
     arrays = read_weights(path, options, untrusted=True)
     n_parameters = sum(array.size for array in arrays.values()) - options.char_dim  # row 0 is not in the file
     return [
         ("weights", "all there, with the sizes of the options"),
         ("parameters", f"{n_parameters:,}"),
         *_reader_rows(options, contents, arrays),
-        ("model", _model_of(options, sha256())),
     ]
 
 
@@ -284,7 +254,7 @@ def _model_of(options: BiLMOptions | None, sha256: str) -> str:
     bilms = {EMBEDDED: Path(embedded_files()[0]).parent}
     for bilm, folder in (folders_of_packages() | bilms).items():
         with suppress(OSError):
-            if sha256_of(folder / "weights.hdf5") == sha256:
+            if sha256_of(folder / WEIGHTS_FILE) == sha256:
                 return _named(bilm)
     official = find_official(options, sha256)
     if official and official[1]:
@@ -304,21 +274,9 @@ def _by_sizes(options: BiLMOptions) -> str:
         return f"the sizes of the official {official[0].name} model"
     for bilm, folder in folders_of_packages().items():
         with suppress(ElmoError):
-            if read_options(folder / "options.json") == options:
+            if read_options(folder / OPTIONS_FILE) == options:
                 return f"the sizes of {bilm}"
     return "a biLM of your own, not an official model"
-
-
-def _vector_rows(path: Path) -> Rows:
-    """Return what a file of embedded sentences holds, after reading all of it. Raises VectorsError."""
-    facts = ask_vectors(path)
-    if facts.keyed:
-        return [("embedded sentences", f"{facts.n_sentences:,}, each named by its text"), ("first", f"{facts.first}")]
-    first = "none"
-    if facts.first is not None:
-        first = f"{facts.first}, " + ("(layers, tokens, width)", "(tokens, width)")[len(facts.first) == 2]
-    index = "yes" if facts.has_index else "no: the sentences' texts are not in the file"
-    return [("embedded sentences", f"{facts.n_sentences:,}"), ("first sentence", first), (INDEX_NAME, index)]
 
 
 def _docbin_rows(path: Path) -> Rows:
@@ -335,11 +293,11 @@ def _docbin_rows(path: Path) -> Rows:
 
 def _vectors_on(doc: Doc) -> list[str]:
     """Return what a doc has under each attr, with the sizes of the array."""
-    # spaCy's key of an extension value is ("._.", name, start, end)
-    keys: list[Any] = [k for k in list[Any](doc.user_data) if isinstance(k, tuple) and len(k) == 4 and k[0] == "._."]
     told = []
-    for attr in (k[1].removesuffix(TOKENS) for k in keys if isinstance(k[1], str) and k[1].endswith(TOKENS)):
-        for suffix, dimensions in ((LAYERS, 3), (VECTORS, 2)):
+    # spaCy's key of an extension value is ("._.", name, start, end)
+    for name in [str(k[1]) for k in list[Any](doc.user_data) if isinstance(k, tuple) and k[:1] == ("._.",)]:
+        for suffix, dimensions in ((LAYERS, 3), (VECTORS, 2)) if name.endswith(TOKENS) else ():
+            attr = name.removesuffix(TOKENS)
             array: object = doc.user_data.get(key(attr, suffix))
             if isinstance(array, np.ndarray) and array.ndim == dimensions:  # the file may be damaged
                 layers = f"{array.shape[0]:,} layers of " if dimensions == 3 else "width "
@@ -348,10 +306,7 @@ def _vectors_on(doc: Doc) -> list[str]:
 
 
 def _softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
-    """Return the sizes of a softmax, after reading all of it, and of the vocabulary in the same folder.
-
-    Raises ElmoError if the softmax does not fit the options, if they are known, or the vocabulary.
-    """
+    """Return the sizes of a softmax, and of the vocabulary in the same folder. Raises ElmoError if they do not fit."""
     from ..pretraining.language_model import WORDS
     from ..pretraining.vocabulary import read_words
 

@@ -8,26 +8,22 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext, redirect_stdout
 from copy import deepcopy
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
-import spacy
 import typer
-from spacy.cli._util import string_to_list
+from spacy.cli._util import Arg, Opt, string_to_list
 from spacy.cli.init_config import Optimizations
-from spacy.kb import InMemoryLookupKB
 from spacy.language import Language
 from spacy.util import load_config_from_str, load_model_from_config, registry
 from thinc.api import Config
 
 from ..errors import CommandError, OtherLanguageWarning
-from ..formats.text import LANGUAGE_ERRORS, lacks_package
+from ..formats.text import blank
 from ..modules.loading import OPTIONS, WEIGHTS, find_bilm, is_embedded, load_arrays
 from .console import msg, quoted
 from .shared import STANDARD_OUTPUT, Force, check_output, warn_of_language, write_text
 
 ELMO, LINKER, SENTENCIZER = "elmo", "entity_linker", "sentencizer"
-EMBEDDERS = ("tok2vec", "transformer", "curated_transformer")
-PARTS_OF_OTHERS = ("nn_labeller",)  # they have a tok2vec, but only other components use them
 # written down, because a look at the factories of all packages would slow down the start of every command
 COMPONENTS = (
     "answers, beam_ner, beam_parser, coreference, entailment, entity_linker, morphologizer, ner, parser, "
@@ -44,63 +40,38 @@ MIXES = {
     "entailment": _LARGER_MIX,
     "answers": _LARGER_MIX,
 }
-
-
-class Size(NamedTuple):
-    """The size of a component's own network, that of spaCy's quickstart.
-
-    width: width of the vectors.
-    depth: number of convolution layers.
-    output_elmo: whether ELMo vectors are also concatenated to the output of the network.
-    """
-
-    width: int
-    depth: int
-    output_elmo: bool
-
-
-SIZES = {"efficiency": Size(96, 4, False), "accuracy": Size(256, 8, True)}
+SIZES = {"efficiency": (96, 4), "accuracy": (256, 8)}  # width and depth of a network, as in spaCy's quickstart
 
 
 def init_config(
-    output_file: Annotated[
-        Path, typer.Argument(metavar="OUT", help="The config to write; - is standard output", allow_dash=True)
-    ],
-    lang: Annotated[
-        str | None,
-        typer.Option("--lang", "-l", metavar="CODE", help="Code of the language; left out: that of the biLM, or en"),
-    ] = None,
-    pipeline: Annotated[
-        str,
-        typer.Option(
-            "--pipeline",
-            "-p",
-            metavar="NAMES",
-            help=f"Components to train, in order, separated by commas: {COMPONENTS}, and those of other packages that "
-            "are trained on a tok2vec; sentencizer is allowed too, and runs first",
-        ),
-    ] = "tagger,parser,ner",
-    optimize: Annotated[
-        Optimizations,
-        typer.Option(
-            "--optimize",
-            "-o",
-            help="Sizes of the components' networks; accuracy: ELMo at the output of the networks too",
-        ),
-    ] = Optimizations.efficiency,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", "-m", metavar="MODEL", help="biLM: its folder, or its name; left out: en_mini, the embedded one"
-        ),
-    ] = None,
-    options_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="options.json of a biLM, in place of --model")
-    ] = None,
-    weight_file: Annotated[Path | None, typer.Option(metavar="FILE", help="Its weights.hdf5")] = None,
-    knowledge_base: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Saved knowledge base, for entity_linker")
-    ] = None,
+    output_file: Path = Arg(..., metavar="OUT", help="The config to write; - is standard output", allow_dash=True),
+    lang: str | None = Opt(
+        None, "--lang", "-l", metavar="CODE", help="Code of the language; left out: that of the biLM, or en"
+    ),
+    pipeline: str = Opt(
+        "tagger,parser,ner",
+        "--pipeline",
+        "-p",
+        metavar="NAMES",
+        help=f"Components to train, in order, separated by commas: {COMPONENTS}, and those of other packages that "
+        "are trained on a tok2vec; sentencizer is allowed too, and runs first",
+    ),
+    optimize: Optimizations = Opt(
+        Optimizations.efficiency,
+        "--optimize",
+        "-o",
+        help="Sizes of the components' networks; accuracy: ELMo at the output of the networks too",
+    ),
+    model: str | None = Opt(
+        None,
+        "--model",
+        "-m",
+        metavar="MODEL",
+        help="biLM: its folder, or its name; left out: en_mini, the embedded one",
+    ),
+    options_file: Path | None = Opt(None, metavar="FILE", help="options.json of a biLM, in place of --model"),
+    weight_file: Path | None = Opt(None, metavar="FILE", help="Its weights.hdf5"),
+    knowledge_base: Path | None = Opt(None, metavar="FOLDER", help="Saved knowledge base, for entity_linker"),
     force: Force = False,
 ) -> None:
     """Write a config for spacy train with ELMo.
@@ -111,18 +82,15 @@ def init_config(
     from ..corpus.bilm import BiLMChoice
     from ..pretraining.language_model import refuse_new_run
 
-    files = {"--options-file": options_file, "--weight-file": weight_file}
-    inputs = [path for path in files.values() if path is not None]
-    if model is not None:
-        for option in (option for option, path in files.items() if path is not None):
-            raise CommandError(
-                f"--model and {option} were given. Expected one of them: leave out {option}, or --model."
-            )
-        if not is_embedded(model):
-            folder = find_bilm(model)
-            refuse_new_run(folder)
-            inputs = [folder / OPTIONS, folder / WEIGHTS]
-    if output_file != STANDARD_OUTPUT:
+    inputs = [path for path in (options_file, weight_file) if path is not None]
+    if model is not None and inputs:
+        raise CommandError("--model and a file of a biLM were given. Expected one of both: leave one out.")
+    if model is not None and not is_embedded(model):
+        folder = find_bilm(model)
+        refuse_new_run(folder)
+        inputs = [folder / OPTIONS, folder / WEIGHTS]
+    to_file = output_file != STANDARD_OUTPUT
+    if to_file:
         kept = [] if knowledge_base is None else list(knowledge_base.glob("*"))
         check_output(output_file, [*inputs, *kept], force=force)
     names = [name.strip() for name in string_to_list(pipeline)]
@@ -131,13 +99,13 @@ def init_config(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OtherLanguageWarning)  # told below, in the command's own words
         config = task_config(lang or bilm.language, names, optimize.value, paths, model).to_str()
-    if output_file == STANDARD_OUTPUT:
-        typer.echo(config)
-    else:
+    if to_file:
         write_text(config + "\n", output_file)
-    with redirect_stdout(sys.stderr) if output_file == STANDARD_OUTPUT else nullcontext():
+    else:
+        typer.echo(config)
+    with nullcontext() if to_file else redirect_stdout(sys.stderr):
         warn_of_language(bilm, lang)
-    if output_file != STANDARD_OUTPUT:
+    if to_file:
         msg.good(f"{output_file}: train it with")
         typer.echo(
             f"python -m spacy train {quoted(output_file)} --paths.train train.spacy --paths.dev dev.spacy --output out"
@@ -149,39 +117,17 @@ def task_config(
 ) -> Config:
     """Return a complete and validated config, in which only the paths of the training and development data are missing.
 
-    pipeline: spaCy's names of trainable components, in order. It may also contain "sentencizer", which is put before
-        elmo.
-    optimize: "efficiency" or "accuracy", the keys of SIZES.
+    pipeline: spaCy's names of components, in order. "sentencizer" is put before elmo.
+    optimize: a key of SIZES.
     paths: the files elmo_options and elmo_weights, and the folder knowledge_base, if they are given.
     bilm: folder or name of the biLM; None: the two files, or, without them, the biLM that is part of this package.
 
-    Raises CommandError if the language, the components or the knowledge base are wrong, and ElmoError if the biLM's
-    files are.
+    Raises ElmoError if one of them can't be used.
     """
-    try:
-        nlp = spacy.blank(lang)
-    except LANGUAGE_ERRORS as error:
-        raise CommandError(
-            f"the language is {lang!r}, that of --lang or of the biLM's model card. Its tokenizer needs a package "
-            f"that is not installed ({error}). Install it, or give another --lang."
-            if lacks_package(error)
-            else f"--lang is {lang!r}, which can't be used ({error}). Expected the code of a language that spaCy "
-            "knows, like en."
-        ) from error
-    check_names(nlp, pipeline)
+    nlp = blank(lang)
     tasks = [name for name in pipeline if name != SENTENCIZER]
     before = [name for name in pipeline if name == SENTENCIZER]
-    knowledge_base = paths["knowledge_base"]
-    if (LINKER in tasks) != (knowledge_base is not None):
-        raise CommandError(
-            "--pipeline names 'entity_linker', which can't be trained without a knowledge base. Give the folder "
-            "of one, saved with its to_disk, with --knowledge-base, or leave out 'entity_linker'."
-            if LINKER in tasks
-            else "--knowledge-base was given, but --pipeline has no 'entity_linker'. Add it, or leave out "
-            "--knowledge-base."
-        )
-    if knowledge_base is not None:
-        check_knowledge_base(nlp, knowledge_base)
+    check_names(nlp, pipeline, paths["knowledge_base"])
     width = load_arrays(paths["elmo_options"], paths["elmo_weights"], bilm)[0].width
     named = {name: str(path) for name, path in paths.items() if path is not None}
     for path in [*named.values(), bilm or ""]:
@@ -205,11 +151,12 @@ def task_config(
         components[ELMO]["store"] = "none"
     listener = {"@architectures": "spacy-elmo.Listener.v1", "width": width, "upstream": ELMO}
     for name in tasks:
-        tok2vec = _elmo_tok2vec(SIZES[optimize], listener, MIXES.get(name, {}))
         # entity_linker works on copies of the docs, which have no layers to listen to. So it has a biLM of its own;
-        # with output_elmo it would have two
-        if name == LINKER:
-            tok2vec = _elmo_tok2vec(SIZES[optimize]._replace(output_elmo=False), model | {"width": width}, {})
+        # with one at the output it would have two
+        source = model | {"width": width} if name == LINKER else listener
+        tok2vec = _elmo_tok2vec(
+            *SIZES[optimize], optimize == "accuracy" and name != LINKER, source, MIXES.get(name, {})
+        )
         components[name] = {"factory": name, "model": with_tok2vec(_default_model(nlp, name), tok2vec)}
     config: dict[str, Any] = {
         "paths": named,
@@ -229,38 +176,18 @@ def task_config(
     return load_model_from_config(load_config_from_str(filled.to_str()), validate=True).config  # as `spacy train` does
 
 
-def check_names(nlp: Language, pipeline: Sequence[str]) -> None:
-    """Raise CommandError unless components can be in one pipeline with elmo.
-
-    A name may be unknown, occur twice or be no trainable component; sentence boundaries may be set twice, or be missing
-    for the entity linker.
-    """
+def check_names(nlp: Language, pipeline: Sequence[str], knowledge_base: Path | None) -> None:
+    """Raise CommandError unless components can be in one pipeline with elmo, and with the knowledge base."""
     for number, name in enumerate(pipeline):
         if name in pipeline[:number]:
             raise CommandError(f"--pipeline names {name!r} twice. Expected each component once: leave one out.")
-        if name == ELMO:
-            raise CommandError(
-                "--pipeline names 'elmo'. Expected only the components that listen to it: elmo is added automatically."
-            )
-        if name in EMBEDDERS:
-            raise CommandError(
-                f"--pipeline names {name!r}. In its place, the components of this config use elmo and a network "
-                "of their own: leave it out. For a pipeline without ELMo there is python -m spacy init config."
-            )
-        if not nlp.has_factory(name):
-            raise CommandError(
-                f"--pipeline names {name!r}, which spaCy does not know for the language {nlp.lang!r}. Expected "
-                f"{_known(nlp)}."
-            )
-        if name != SENTENCIZER and not _is_task(nlp, name):
-            raise CommandError(
-                f"--pipeline names {name!r}, which is not trained on a tok2vec: it follows rules or tables, "
-                f"changes the tokens, or is a part of another component. Expected {_known(nlp)}. Leave it out, "
-                "and add it to the trained pipeline with nlp.add_pipe."
-            )
-    if set(pipeline) <= {SENTENCIZER}:
+    wrong = next((name for name in pipeline if name != SENTENCIZER and not _is_task(nlp, name)), None)
+    if wrong is not None or set(pipeline) <= {SENTENCIZER}:
+        known = [name for name in registry.factories.get_all() if "." not in name and _is_task(nlp, name)]
         raise CommandError(
-            f"--pipeline names no component that is trained. Expected some of {_known(nlp)}, separated by commas."
+            f"--pipeline names {'no component that is trained' if wrong is None else repr(wrong)}. Expected components "
+            f"that are trained on a tok2vec, separated by commas: {', '.join(sorted(known))}; and sentencizer. elmo is "
+            "added in place of tok2vec or transformer; others can be added to the trained pipeline, with nlp.add_pipe."
         )
     setters = _sentence_setters(nlp, pipeline)
     if SENTENCIZER in setters and len(setters) > 1:
@@ -269,30 +196,21 @@ def check_names(nlp: Language, pipeline: Sequence[str]) -> None:
             f"--pipeline names 'sentencizer' and {other!r}. Both set the boundaries of sentences, so {other!r} "
             "could not learn its own. Leave one of them out."
         )
-    if LINKER in pipeline:
-        earlier = pipeline[: pipeline.index(LINKER)]
-        if SENTENCIZER not in pipeline and not _sentence_setters(nlp, earlier):
-            raise CommandError(
-                "--pipeline names 'entity_linker', which needs sentences, but no component before it sets them. "
-                "Add 'sentencizer', 'senter' or 'parser' before it."
-            )
-
-
-def check_knowledge_base(nlp: Language, path: Path) -> None:
-    """Raise CommandError unless a folder contains a knowledge base with entities."""
-    reason = None
-    knowledge_base = InMemoryLookupKB(nlp.vocab, entity_vector_length=1)
-    if path.is_dir() and not (path / "contents").is_file():  # spaCy would end the process
-        reason = "it has no file contents"
-    else:
-        try:
-            knowledge_base.from_disk(path)
-        except Exception as error:  # damaged files raise AssertionError, MemoryError and more
-            reason = str(error) or type(error).__name__
-    if reason or knowledge_base.is_empty():
+    if (LINKER in pipeline) != (knowledge_base is not None):
         raise CommandError(
-            f"--knowledge-base is {path}, which can't be used ({reason or 'it is empty'}). Expected the folder that "
-            "to_disk of spaCy's InMemoryLookupKB wrote, with entities and aliases."
+            "--pipeline names 'entity_linker', and --knowledge-base gives the knowledge base that it needs. One of "
+            "both was given: add the other, or leave it out."
+        )
+    earlier = pipeline[: pipeline.index(LINKER)] if LINKER in pipeline else ()
+    if LINKER in pipeline and SENTENCIZER not in pipeline and not _sentence_setters(nlp, earlier):
+        raise CommandError(
+            "--pipeline names 'entity_linker', which needs sentences, but no component before it sets them. "
+            "Add 'sentencizer', 'senter' or 'parser' before it."
+        )
+    if knowledge_base is not None and not (knowledge_base / "contents").is_file():
+        raise CommandError(
+            f"--knowledge-base is {knowledge_base}, which has no file contents. Expected the folder that to_disk of "
+            "spaCy's InMemoryLookupKB wrote."
         )
 
 
@@ -302,15 +220,11 @@ def _default_model(nlp: Language, name: str) -> dict[str, Any]:
 
 
 def _is_task(nlp: Language, name: str) -> bool:
-    """Return whether a factory makes a component that is trained and has a tok2vec."""
+    """Return whether a name is that of a component that is trained and has a tok2vec."""
+    if name == "nn_labeller" or not nlp.has_factory(name):  # its tok2vec is used by other components only
+        return False
     model = _default_model(nlp, name)
-    return name not in PARTS_OF_OTHERS and with_tok2vec(model, {}) != model
-
-
-def _known(nlp: Language) -> str:
-    """Return the names of all components that a user can choose, for messages."""
-    names = [name for name in registry.factories.get_all() if "." not in name and nlp.has_factory(name)]
-    return ", ".join(sorted(name for name in names if name == SENTENCIZER or _is_task(nlp, name)))
+    return with_tok2vec(model, {}) != model
 
 
 def _sentence_setters(nlp: Language, names: Iterable[str]) -> list[str]:
@@ -330,7 +244,9 @@ def with_tok2vec(block: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, An
     return replaced
 
 
-def _elmo_tok2vec(size: Size, source: dict[str, Any], mix: dict[str, float]) -> dict[str, Any]:
+def _elmo_tok2vec(
+    width: int, depth: int, output_elmo: bool, source: dict[str, Any], mix: dict[str, float]
+) -> dict[str, Any]:
     """Return the config block of a component's own network, which reads hash embeddings and ELMo vectors.
 
     source: the block that the ELMo vectors come from, a listener or a biLM.
@@ -345,7 +261,7 @@ def _elmo_tok2vec(size: Size, source: dict[str, Any], mix: dict[str, float]) -> 
         "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
         "embed": {
             "@architectures": "spacy.MultiHashEmbed.v2",
-            "width": size.width,
+            "width": width,
             "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
             "rows": [5000, 1000, 2500, 2500],
             "include_static_vectors": False,
@@ -353,10 +269,10 @@ def _elmo_tok2vec(size: Size, source: dict[str, Any], mix: dict[str, float]) -> 
         "elmo": elmo,
         "encode": {
             "@architectures": "spacy.MaxoutWindowEncoder.v2",
-            "width": size.width,
-            "depth": size.depth,
+            "width": width,
+            "depth": depth,
             "window_size": 1,
             "maxout_pieces": 3,
         },
-        "output_elmo": deepcopy(elmo) if size.output_elmo else None,
+        "output_elmo": deepcopy(elmo) if output_elmo else None,
     }

@@ -6,20 +6,20 @@ from dataclasses import replace
 from enum import Enum
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
+from spacy.cli._util import Arg, Opt
 
 from ..errors import CommandError, CorpusError
 from ..formats.text import find_files, refuse_inside, splitter
 from .console import escaped, msg, quoted
-from .shared import STANDARD_OUTPUT, Force, OldLanguage, TextLanguage, check_output, refuse_in_model, write_text
+from .shared import STANDARD_OUTPUT, Force, Lang, check_output, refuse_in_model, write_text
 
 if TYPE_CHECKING:
     from ..pretraining.config import PretrainConfig
 
 _FROZEN = 2_000_000  # tokens that fit a new softmax (docs/pretraining.md), if the run is long enough
-_LATER = "train"  # instead of a path that is not known yet
 _FITTED = (  # settings that depend on the text
     "training.softmax.kind",
     "training.streams",
@@ -43,30 +43,19 @@ class SizeName(str, Enum):
 
 
 def init_pretrain_config(
-    output_file: Annotated[Path, typer.Argument(metavar="OUT", help="The config to write; - is standard output")],
-    train: Annotated[
-        str | None, typer.Option(help="Text, one sentence a line: a file, a folder or a pattern", metavar="TEXT")
-    ] = None,
-    heldout: Annotated[
-        str | None, typer.Option(help="Held-out text; default: a part of the training text", metavar="TEXT")
-    ] = None,
-    lang: TextLanguage = None,
-    size: Annotated[
-        SizeName | None,
-        typer.Option(
-            help="Of the network; tiny: for a first try or a small text; original: its authors' training settings as "
-            "well; left out: mini"
-        ),
-    ] = None,
-    init: Annotated[
-        str | None,
-        typer.Option(
-            help="biLM to tune: its folder, that of a pretraining run (for its model-best), or its name",
-            metavar="MODEL",
-        ),
-    ] = None,
+    output_file: Path = Arg(..., metavar="OUT", help="The config to write; - is standard output"),
+    train: str | None = Opt(None, metavar="TEXT", help="Text, one sentence a line: a file, a folder or a pattern"),
+    heldout: str | None = Opt(None, metavar="TEXT", help="Held-out text; default: a part of the training text"),
+    lang: Lang = None,
+    size: SizeName | None = Opt(
+        None,
+        help="Of the network; tiny: for a first try or a small text; original: its authors' training settings as "
+        "well; left out: mini",
+    ),
+    init: str | None = Opt(
+        None, metavar="MODEL", help="biLM to tune: its folder, that of a pretraining run, or its name"
+    ),
     force: Force = False,
-    language: OldLanguage = None,
 ) -> None:
     """Write a config for spacy elmo pretrain.
 
@@ -75,7 +64,8 @@ def init_pretrain_config(
     from ..pretraining.folder import find_init
     from ..pretraining.language_model import has_softmax, no_softmax
 
-    if output_file != STANDARD_OUTPUT:
+    to_file = output_file != STANDARD_OUTPUT
+    if to_file:
         check_output(output_file, force=force)
         for source in filter(None, (train, heldout)):
             try:
@@ -86,7 +76,7 @@ def init_pretrain_config(
     note = None
     if init is not None:
         find_init(init)
-        if output_file != STANDARD_OUTPUT and output_file.exists():
+        if to_file and output_file.exists():
             refuse_in_model(output_file, init)
         if not has_softmax(init):
             note = (
@@ -94,8 +84,8 @@ def init_pretrain_config(
                 "many fewer train the biLM. To tune it with all tokens, get its softmax and write the config again, "
                 "with --force."
             )
-    text, message = config_text(None if size is None else size.value, train, heldout, lang or language, init)
-    if output_file == STANDARD_OUTPUT:
+    text, message = config_text(None if size is None else size.value, train, heldout, lang, init)
+    if not to_file:
         typer.echo(text, nl=False)
         for told in filter(None, (message, note)):
             typer.echo(escaped(told), err=True)
@@ -111,14 +101,9 @@ def init_pretrain_config(
 
 
 def config_text(
-    size: str | None, train: str | None, heldout: str | None, language: str | None, init: str | None = None
+    size: str | None, train: str | None, heldout: str | None, language: str | None, init: str | None
 ) -> tuple[str, str]:
-    """Return a complete config with comments, and a message on how it fits the text.
-
-    size: of the network; None: mini, or that of `init`.
-    train: the training text; None: paths.train is null.
-    heldout: the held-out text; None: a part of the training text.
-    init: a biLM to tune, a folder (of a run too) or a name; None: random weights.
+    """Return a complete config with comments, and a message on how it fits the text. All is as the command's options.
 
     Raises ElmoError if a path can't stand in a config, if the language is unknown, if both `size` and `init` are set,
     or if the training text or the words of `init` can't be read.
@@ -133,24 +118,24 @@ def config_text(
                 f"{path}: has ${{, with which a variable begins in a config. Expected a path without it: rename "
                 "the file or folder, or give a relative path from inside of it."
             )
-    splitter(language)  # so that a language which spaCy does not know is refused now
-    paths = PathSettings(_LATER if train is None else train, heldout, init=init)
-    if init is None:
-        settings = config_of_size(Size(size or "mini"), paths, language)
-    elif size is None:
-        settings = _with_words_of(init, tuning_config(paths, language))
-    else:
+    if init is not None and size is not None:
         raise CommandError(
             f"--init is {init} and --size {size}. Expected one of them: a biLM that is tuned has its own "
             "size. Leave out --size, or --init if you want a new biLM."
         )
-    message = "without --train, the settings are those for a large text"
+    splitter(language)  # so that a language which spaCy does not know is refused now
+    paths = PathSettings("train" if train is None else train, heldout, init=init)
     has_words = init is not None and has_softmax(init)
-    tokens = None
+    if init is None:
+        settings = config_of_size(Size(size or "mini"), paths, language)
+    else:
+        settings = _with_words_of(init, tuning_config(paths, language))
+    message = "without --train, the settings are those for a large text"
+    frozen = _FROZEN
     if train is not None:
         settings, message, tokens = _fitted(settings, not has_words)
+        frozen = min(_FROZEN, tokens // 2)
     if init is not None and not has_words:
-        frozen = _FROZEN if tokens is None else min(_FROZEN, tokens // 2)
         settings = replace(settings, training=replace(settings.training, frozen_tokens=frozen))
     if has_words and settings.training.softmax.kind == "full":
         message += f"; training.softmax.kind is full, because {init} predicts few words"
@@ -176,11 +161,10 @@ def _with_words_of(init: str, settings: PretrainConfig) -> PretrainConfig:
         return settings  # without a softmax its words are not used either
     layer = read_output_layer(folder / SOFTMAX, untrusted=not is_embedded(init))
     if isinstance(layer, AdaptiveSoftmax):
-        adaptive = replace(softmax, kind="adaptive", cutoffs=tuple(layer.cutoffs))
-        return replace(settings, training=replace(settings.training, softmax=adaptive))
-    if len(read_words(folder / WORDS)) >= softmax.negatives:
-        return settings
-    return replace(settings, training=replace(settings.training, softmax=replace(softmax, kind="full")))
+        softmax = replace(softmax, kind="adaptive", cutoffs=tuple(layer.cutoffs))
+    elif len(read_words(folder / WORDS)) < softmax.negatives:
+        softmax = replace(softmax, kind="full")
+    return replace(settings, training=replace(settings.training, softmax=softmax))
 
 
 def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str, int]:
@@ -205,15 +189,11 @@ def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str
         more = "" if size.complete else " or more"
         told = f"{source}: {size.tokens:,} tokens{more}: {before:,} updates{more}, the settings for a large text"
         return large, told, length
-    changes = []
-    for name in _FITTED:
-        before_and_after = [attrgetter(name)(settings) for settings in (large, fitted)]
-        if before_and_after[0] != before_and_after[1]:
-            value, after = (each if isinstance(each, str) else f"{each:,}" for each in before_and_after)
-            changes.append(f"{name} {after} in place of {value}")
+    pairs = [(name, *(attrgetter(name)(settings) for settings in (fitted, large))) for name in _FITTED]
+    changes = "; ".join(f"{name} {new} in place of {old}" for name, new, old in pairs if new != old)
     about = "" if large.corpus.language is None else "about "  # the tokenizer has read a part of the text
     message = (
         f"{source}: {size.sentences:,} sentences, {about}{size.tokens:,} tokens. The settings for a large text would "
-        f"make {before:,} updates; these make {updates:,}: {'; '.join(changes)}"
+        f"make {before:,} updates; these make {updates:,}: {changes}"
     )
     return fitted, message, length

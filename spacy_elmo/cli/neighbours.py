@@ -3,10 +3,8 @@
 import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
 
-import typer
-from spacy.cli._util import import_code
+from spacy.cli._util import Arg, Opt, import_code
 
 from ..allennlp.embedder import ElmoEmbedder
 from ..analysis.neighbours import MIX, Layer, WordIndex, build_index, find_word, is_index
@@ -16,75 +14,49 @@ from ..modules.loading import EMBEDDED
 from .console import msg, print_json
 from .shared import (
     STANDARD_INPUT,
+    TEXTS,
     WIDEST,
     Code,
+    Force,
     GpuId,
     Json,
+    Lang,
     Model,
     PipeName,
     bilm_of,
     embedder_of,
-    folder_argument,
     source_of,
 )
 from .similar import marked
 
-CONTEXT = {"allow_extra_args": True}  # which are refused by a message
-
 
 def neighbours(
-    context: typer.Context,
-    corpus: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CORPUS",
-            help="Text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, folder or pattern; - is "
-            "stdin; or the folder of an index",
-        ),
-    ],
-    query: Annotated[str, typer.Option("--query", "-q", metavar="TEXT", help="A sentence of your own")],
-    word: Annotated[
-        str, typer.Option("--word", "-w", metavar="WORD", help="The word in it, exactly as it is written there")
-    ],
-    occurrence: Annotated[
-        int,
-        typer.Option(
-            "--occurrence", min=1, metavar="N", help="Which one, if the word occurs several times in the query"
-        ),
-    ] = 1,
-    index: Annotated[
-        Path | None,
-        typer.Option(
-            "--index",
-            "-i",
-            metavar="FOLDER",
-            parser=folder_argument,
-            help="Folder of the index, which is written if it is missing; default: a temporary one",
-        ),
-    ] = None,
-    n: Annotated[int, typer.Option("--n", "-n", min=1, metavar="N", help="Neighbours shown")] = 10,
-    other_words: Annotated[bool, typer.Option("--other-words", help="Leave out the same word")] = False,
-    one_per_sentence: Annotated[
-        bool, typer.Option("--one-per-sentence", help="Show one neighbour of each sentence; equal sentences are one")
-    ] = False,
+    corpus: Path = Arg(..., metavar="CORPUS", help=f"{TEXTS}; or the folder of an index"),
+    query: str = Opt(..., "--query", "-q", metavar="TEXT", help="A sentence of your own"),
+    word: str = Opt(..., "--word", "-w", metavar="WORD", help="The word in it, exactly as it is written there"),
+    occurrence: int = Opt(1, min=1, metavar="N", help="Which one, if the word occurs several times in the query"),
+    index: Path | None = Opt(
+        None,
+        "--index",
+        "-i",
+        metavar="FOLDER",
+        file_okay=False,
+        help="Folder of the index, which is written if it is missing; default: a temporary one",
+    ),
+    n: int = Opt(10, "--n", "-n", min=1, metavar="N", help="Neighbours shown"),
+    other_words: bool = Opt(False, "--other-words", help="Leave out the same word"),
+    one_per_sentence: bool = Opt(
+        False, "--one-per-sentence", help="Show one neighbour of each sentence; equal sentences are one"
+    ),
     model: Model = EMBEDDED,
     pipe: PipeName = None,
     code: Code = None,
-    lang: Annotated[
-        str | None,
-        typer.Option(
-            "--lang",
-            "-l",
-            metavar="CODE",
-            help="spaCy language that tokenises corpus and query; default: words are separated by blanks",
-        ),
-    ] = None,
-    layer: Annotated[
-        str | None,
-        typer.Option(metavar="LAYER", help="Layer of the vectors, or mix (the mean of all); default: the last one"),
-    ] = None,
+    lang: Lang = None,
+    layer: str | None = Opt(
+        None, metavar="LAYER", help="Layer of the vectors, or mix (the mean of all); default: the last one"
+    ),
     gpu_id: GpuId = -1,
-    force: Annotated[bool, typer.Option("--force", "-F", help="Make the index again if it exists")] = False,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Find the words of a corpus nearest to one of yours.
@@ -93,12 +65,6 @@ def neighbours(
     The vectors of all words of the corpus are written to an index once, with --index. Later queries read it.
     """
     import_code(code)
-    if context.args:  # `similar` has the model as an argument
-        raise CommandError(
-            f"{corpus} and {context.args[0]}: two arguments. Expected one, the corpus or an index, since the "
-            f"model is an option: python -m spacy elmo neighbours {context.args[0]} --model {corpus} --query "
-            "TEXT --word WORD."
-        )
     embedder = embedder_of(bilm_of(model, pipe), gpu_id)
     with TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         if is_index(corpus):
@@ -149,10 +115,8 @@ def neighbours(
 
 def _layer_of(value: str | None) -> Layer | None:
     """Return the layer of the option --layer: its number, "mix", or None if it was not given."""
-    if value is None or value == MIX:
-        return value
     try:
-        return int(value)
+        return value if value is None or value == MIX else int(value)
     except ValueError:
         raise CommandError(f"--layer is {shown(value)}. Expected the number of a layer, or {MIX}.") from None
 
@@ -169,8 +133,7 @@ def _open_index(
 ) -> WordIndex:
     """Return the index of a corpus, which is written if it is missing, or if `replace` is true.
 
-    Raises ElmoError if the corpus or the folder can't be used, or if the folder has an index of another corpus, or with
-    another language or layer.
+    Raises ElmoError if the corpus or the folder can't be used, or if the folder has another index.
     """
     if replace or not is_index(folder):
         build_index(corpus, folder, embedder, lang=lang, layer=layer, model=model, replace=replace, progress=True)
@@ -178,12 +141,9 @@ def _open_index(
     index = WordIndex(folder, embedder)
     if not index.is_of(corpus, lang) or layer not in (None, index.header.layer):
         meta = index.corpus.meta
-        files = [Path(file.path).name for file in meta.sources]
-        named = files[0] if len(files) == 1 else f"{len(files):,} files"
-        split = "words separated by blanks" if meta.language is None else f"--lang {meta.language}"
         raise CorpusError(
             f"{folder}: this index is not of {corpus} as it is now, with these settings: it was made of "
-            f"{named}, {split}, layer {index.header.layer}. Add --force to make it again, give another "
-            f"folder, or search it as it is: give {folder} in place of {corpus}."
+            f"{len(meta.sources):,} files, --lang {meta.language}, layer {index.header.layer}. Add --force to make it "
+            f"again, give another folder, or search it as it is: give {folder} in place of {corpus}."
         )
     return index

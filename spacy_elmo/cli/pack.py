@@ -2,50 +2,29 @@
 
 from enum import Enum
 from pathlib import Path
-from typing import Annotated
 
-import typer
+from spacy.cli._util import Arg, Opt
 
 from .console import msg, telling_if_stopped
 from .shared import Force
 
 _ALL_BITS = 23  # of a float32's mantissa
-
-
-class Stored(str, Enum):
-    """How the softmax is stored."""
-
-    float16 = "float16"
-    float32 = "float32"
-    none = "none"
+Stored = Enum("Stored", {"float16": "float16", "float32": "float32", "none": "none"})
 
 
 def pack(
-    model: Annotated[
-        str,
-        typer.Argument(
-            metavar="MODEL",
-            help="Folder of a biLM, or of a pretraining run (for its model-best), or its name",
-        ),
-    ],
-    output: Annotated[Path, typer.Argument(metavar="OUT", help="Folder to write")],
-    mantissa_bits: Annotated[
-        int,
-        typer.Option(min=1, max=_ALL_BITS, metavar="N", help=f"Bits of the weights' mantissas; {_ALL_BITS}: all"),
-    ] = 10,
-    bits: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            max=16,
-            metavar="N",
-            help="Bits of the matrices, which become whole numbers times a power of two for each output; biases and "
-            "the character embedding are rounded to --mantissa-bits",
-        ),
-    ] = None,
-    softmax: Annotated[
-        Stored, typer.Option(help="Type of the stored softmax; float32: unchanged; none: left out")
-    ] = Stored.float16,
+    model: str = Arg(..., metavar="MODEL", help="biLM: its folder, that of a pretraining run, or its name"),
+    output: Path = Arg(..., metavar="OUT", help="Folder to write"),
+    mantissa_bits: int = Opt(10, min=1, max=_ALL_BITS, metavar="N", help="Bits of the weights' mantissas; 23: all"),
+    bits: int | None = Opt(
+        None,
+        min=2,
+        max=16,
+        metavar="N",
+        help="Bits of the matrices, which become whole numbers times a power of two for each output; biases and "
+        "the character embedding are rounded to --mantissa-bits",
+    ),
+    softmax: Stored = Opt(Stored.float16, help="Type of the stored softmax; float32: unchanged; none: left out"),
     force: Force = False,
 ) -> None:
     """Write a smaller copy of a biLM.
@@ -72,6 +51,6 @@ def pack(
             f"{model} is packed already: its weights have {mantissa_bits} bits or fewer, so they did not change. For a "
             "smaller copy give fewer --mantissa-bits; best pack the biLM that was not packed."
         )
-    elif SOFTMAX not in packed.sizes and softmax is not Stored.none:
+    elif SOFTMAX not in packed.sizes and softmax.value != "none":
         msg.info(f"{model} has no softmax")
     msg.good(f"{output}: written")

@@ -3,55 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-from spacy.cli._util import import_code
+from spacy.cli._util import Arg, Opt, import_code
 
 from ..modules.loading import EMBEDDED
 from .console import msg, print_json
 from .shared import Code, Json, Model, PipeName, bilm_of, shown_bar
 
 if TYPE_CHECKING:
-    from ..analysis.probing import Probes, Score
-    from ..corpus.bilm import BiLMChoice
+    from ..analysis.probing import Score
 
-TRAINED, RANDOM = "trained", "random"  # which weights, in JSON
-_WIDEST = 40  # characters of a column
+TITLES = {"trained": "biLM", "random": "random weights"}  # which weights: in JSON, and in the table
 
 
 def probe(
-    train: Annotated[
-        Path,
-        typer.Argument(
-            metavar="TRAIN",
-            help="Annotated corpus to train the classifiers on: .spacy or .conllu, a file or a folder",
-        ),
-    ],
-    dev: Annotated[Path, typer.Argument(metavar="DEV", help="Annotated corpus to score them on")],
-    attribute: Annotated[
-        str,
-        typer.Option(
-            "--attr",
-            "-a",
-            metavar="NAME",
-            help="Which labels: upos, tag, ent (IOB and type), another attribute of spaCy's tokens, such as dep, or "
-            "_.NAME for an extension attribute",
-        ),
-    ] = "upos",
+    train: Path = Arg(
+        ..., metavar="TRAIN", help="Annotated corpus to train the classifiers on: .spacy or .conllu, a file or a folder"
+    ),
+    dev: Path = Arg(..., metavar="DEV", help="Annotated corpus to score them on"),
+    attribute: str = Opt(
+        "upos",
+        "--attr",
+        "-a",
+        metavar="NAME",
+        help="Which labels: upos, tag, ent (IOB and type), another attribute of spaCy's tokens, such as dep, or "
+        "_.NAME for an extension attribute",
+    ),
     model: Model = EMBEDDED,
     pipe: PipeName = None,
     code: Code = None,
-    random: Annotated[
-        bool, typer.Option("--random", help="Probe the same biLM with random weights too, for comparison")
-    ] = False,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Of the random weights")] = 0,
-    limit: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Read no more than this many sentences of each part")
-    ] = None,
-    iterations: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Of the classifiers' training (L-BFGS), at most")
-    ] = 100,
+    random: bool = Opt(False, "--random", help="Probe the same biLM with random weights too, for comparison"),
+    seed: int = Opt(0, min=0, max=2**63 - 1, metavar="N", help="Of the random weights"),
+    limit: int | None = Opt(None, min=1, metavar="N", help="Read no more than this many sentences of each part"),
+    iterations: int = Opt(100, min=1, metavar="N", help="Of the classifiers' training (L-BFGS), at most"),
     as_json: Json = False,
 ) -> None:
     """Measure what each layer tells a linear classifier.
@@ -59,7 +44,7 @@ def probe(
     A classifier of the tokens' labels is trained on each frozen layer, and on the mean of the layers. A table shows how
     many tokens of DEV get the right label. The first row gives each word its most frequent label in TRAIN.
     """
-    from ..analysis.probing import Probes, label_getter, read_labelled, row_keys
+    from ..analysis.probing import Probes, label_getter, random_weights, read_labelled, row_keys, row_titles
 
     import_code(code)
     choice = bilm_of(model, pipe)
@@ -67,18 +52,18 @@ def probe(
     of_train, of_dev = (read_labelled(path, attribute, getter, limit) for path in (train, dev))
     probes = Probes(of_train, of_dev, attribute, iterations)
     majority = probes.majority()
-    found = _run_probes(probes, choice, seed if random else None)
-    if not as_json:
-        _show(attribute, probes, majority, found)
-        if train.samefile(dev):
-            msg.warn("TRAIN and DEV are the same file: the figures tell how well the classifiers learn by heart")
-        return
-    layers = [
-        {"layer": key} | {name: scores[i]._asdict() for name, scores in found.items()}
-        for i, key in enumerate(row_keys(len(found[TRAINED]) - 1))
-    ]
-    print_json(
-        {
+    options, arrays = choice.load_arrays()
+    weights = {"trained": arrays} | ({"random": random_weights(options, seed)} if random else {})
+    found: dict[str, list[Score]] = {}
+    for name in list(weights):
+        bilm = choice.load((options, weights.pop(name)))
+        n_tokens = len(of_train.labels) + len(of_dev.labels)
+        with shown_bar(total=n_tokens, unit=" tokens", desc=f"{name} weights") as bar:
+            scores = probes.run(bilm, bar.update)
+        with shown_bar(iterable=scores, total=options.layers + 1, unit=" classifiers", desc=f"{name} weights") as bar:
+            found[name] = list(bar)
+    if as_json:
+        record = {
             "model": model,
             "attribute": attribute,
             "labels": len(probes.labels),
@@ -86,57 +71,31 @@ def probe(
             "dev_tokens": probes.dev_tokens,
             "dev_tokens_with_unknown_labels": probes.unknown_tokens,
             "majority": majority._asdict(),
-            "layers": layers,
         }
-    )
-
-
-def _run_probes(probes: Probes, choice: BiLMChoice, seed: int | None) -> dict[str, list[Score]]:
-    """Return the scores of each layer and of their mean, for the trained weights, and for random ones.
-
-    seed: of the random weights; None: they are left out.
-    """
-    from ..analysis.probing import random_weights
-
-    options, arrays = choice.load_arrays()
-    weights = {TRAINED: arrays}
-    if seed is not None:
-        weights[RANDOM] = random_weights(options, seed)
-    found: dict[str, list[Score]] = {}
-    tokens, rows = len(probes.train.labels) + len(probes.dev.labels), options.layers + 1
-    for name in list(weights):
-        bilm = choice.load((options, weights.pop(name)))
-        with shown_bar(total=tokens, unit=" tokens", desc=f"{name} weights") as bar:
-            scores = probes.run(bilm, bar.update)
-        with shown_bar(total=rows, unit=" classifiers", desc=f"{name} weights") as bar:
-            found[name] = []
-            for score in scores:
-                found[name].append(score)
-                bar.update()
-    return found
-
-
-def _show(attribute: str, probes: Probes, majority: Score, found: dict[str, list[Score]]) -> None:
-    """Print a table with a row for the most frequent labels, for each layer, and for their mean."""
-    from ..analysis.probing import row_titles
-
+        layers = [
+            {"layer": key} | {name: scores[i]._asdict() for name, scores in found.items()}
+            for i, key in enumerate(row_keys(options.layers))
+        ]
+        print_json(record | {"layers": layers})
+        return
     msg.text(f"{attribute}: {len(probes.labels):,} labels")
     msg.text(
         f"{probes.train_tokens:,} tokens to train on, {probes.dev_tokens:,} to score, of which this many % are right"
     )
     frequent = _cells(majority)
     rows = [("most frequent label of the word", *frequent, *[""] * len(frequent) * (len(found) - 1))]
-    for i, title in enumerate(row_titles(len(found[TRAINED]) - 1)):
+    for i, title in enumerate(row_titles(options.layers)):
         rows.append((title, *(cell for scores in found.values() for cell in _cells(scores[i]))))
-    titles = {TRAINED: "biLM", RANDOM: "random weights"}
-    header = ["% right", *(text for name in found for text in (titles[name], "F1")[: len(frequent)])]
-    msg.table(rows, header=header, divider=True, aligns=("l", *["r"] * (len(header) - 1)), max_col=_WIDEST)
+    header = ["% right", *(text for name in found for text in (TITLES[name], "F1")[: len(frequent)])]
+    msg.table(rows, header=header, divider=True, aligns=("l", *["r"] * (len(header) - 1)), max_col=40)
     if probes.unknown_tokens:
         msg.warn(
             f"tokens to score whose label the training part lacks, so they count as wrong: {probes.unknown_tokens:,}"
         )
     if majority.f1 is not None:
         msg.text("F1: of the labels other than O, token by token")
+    if train.samefile(dev):
+        msg.warn("TRAIN and DEV are the same file: the figures tell how well the classifiers learn by heart")
 
 
 def _cells(score: Score) -> list[str]:

@@ -1,4 +1,4 @@
-"""What several commands need: options, texts to read, files to write, progress, and the biLM that options name."""
+"""What several commands need: options, files to write, progress, and the biLM that options name."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
+from spacy.cli._util import Opt
 from tqdm import tqdm
 
 from ..allennlp.embedder import SECONDS, ElmoEmbedder, Lines
-from ..errors import EMBED_SAME, FILE_NOT_REGULAR, PATH_FOLDER, CommandError
-from ..formats.atomic import is_output, replacing, writing
-from ..formats.names import PUBLISHED, is_hidden
+from ..errors import EMBED_SAME, FILE_NOT_REGULAR, CommandError
+from ..formats.atomic import replacing, writing
 from ..modules.loading import Precision, can_name_bilm, unknown_bilm_error
 from .console import msg
 
@@ -22,46 +21,24 @@ if TYPE_CHECKING:
     from ..corpus.bilm import BiLMChoice
     from ..pretraining.text import Report
 
-Force = Annotated[bool, typer.Option("--force", "-F", help="Replace what exists")]
-Json = Annotated[bool, typer.Option("--json", "-j", help="Print JSON only")]
-Code = Annotated[
-    Path | None,
-    typer.Option("--code", "-c", metavar="FILE", help="Python file with functions that a saved pipeline needs"),
-]
-TextLanguage = Annotated[
+MODEL = "Folder of a biLM or of a pretraining run, saved pipeline (folder or package), or the name of a biLM"
+TEXTS = "Text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, folder or pattern; - is stdin"
+
+Force = Annotated[bool, Opt("--force", "-F", help="Replace what exists")]
+Json = Annotated[bool, Opt("--json", "-j", help="Print JSON only")]
+Code = Annotated[Path | None, Opt("--code", "-c", metavar="FILE", help="Python file that a saved pipeline needs")]
+Lang = Annotated[  # --language is its former name
     str | None,
-    typer.Option(
-        "--lang",
-        "-l",
-        metavar="CODE",
-        help="spaCy language that tokenises the text; default: words are separated by blanks",
-    ),
+    Opt("--lang", "--language", "-l", metavar="CODE", help="spaCy language of the tokenizer; default: split at blanks"),
 ]
-OldLanguage = Annotated[str | None, typer.Option("--language", hidden=True)]  # what --lang was called before
-GpuId = Annotated[int, typer.Option("--gpu-id", "-g", min=-1, metavar="N", help="Number of the GPU; -1: the CPU")]
-PipeName = Annotated[
-    str | None, typer.Option("--pipe", metavar="NAME", help="Name of the elmo pipe if the pipeline has several")
+GpuId = Annotated[  # --cuda-device is AllenNLP's name
+    int, Opt("--gpu-id", "--cuda-device", "-g", min=-1, metavar="N", help="Number of the GPU; -1: the CPU")
 ]
-Model = Annotated[
-    str,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="MODEL",
-        help="Folder of a biLM or of a pretraining run, saved pipeline (folder or package), or the name of a biLM",
-    ),
-]
+PipeName = Annotated[str | None, Opt("--pipe", metavar="NAME", help="Name of the elmo pipe if there are several")]
+Model = Annotated[str, Opt("--model", "-m", metavar="MODEL", help=MODEL)]
 
 STANDARD_INPUT = STANDARD_OUTPUT = Path("-")
 WIDEST = 120  # characters of a column with sentences
-
-
-def folder_argument(value: str) -> Path:
-    """Return the path of a folder, which may be missing. Raises BadParameter if it is a file."""
-    path = Path(value)
-    if path.exists() and not path.is_dir():
-        raise typer.BadParameter(PATH_FOLDER.format(path=path))
-    return path
 
 
 def source_of(path: Path) -> str:
@@ -70,11 +47,7 @@ def source_of(path: Path) -> str:
 
 
 def sentences_in(path: Path, language: str | None, report: Report) -> Iterator[list[str]]:
-    """Yield the words of each sentence of a text.
-
-    path: a file, a folder or a pattern; "-" is standard input, one sentence a line.
-    language, report: as in `read_sentences`, which also tells the errors.
-    """
+    """Yield the words of each sentence of a text, as `read_sentences` does; "-" is standard input."""
     from ..corpus.reading import standard_input
     from ..pretraining.text import read_sentences, read_stream
 
@@ -94,10 +67,6 @@ def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = Tru
             raise CommandError(EMBED_SAME.format(path=output))
         if not output.is_file():
             raise CommandError(FILE_NOT_REGULAR.format(path=output, expected="the name of a file to write"))
-        if is_output(output):
-            raise CommandError(
-                f"{output}: standard output or standard error goes to it. Expected the name of another file."
-            )
         if not force:
             raise CommandError(f"{output}: exists. Give another file, or add --force to replace it.")
     if not output.parent.is_dir():
@@ -122,24 +91,20 @@ def write_text(text: str, path: Path) -> None:
         temporary.write_text(text, encoding="utf8")
 
 
-# what tqdm fills in; n_fmt, total_fmt and rate_fmt are short forms of the numbers
-_LINE = "{desc}{n_fmt} of {total_fmt}{unit} ({percentage:.0f}%), {rate_fmt}, {remaining} left{postfix}"
-_LINE_WITHOUT_TOTAL = "{desc}{n_fmt}{unit}, {rate_fmt}{postfix}"
+def shown_bar(seconds: float = SECONDS, *, disable: bool = False, **options: Any) -> tqdm[Any]:
+    """Return a bar on a terminal; in a file a line from time to time; nothing if standard error is closed.
 
-
-def shown_bar(**options: Any) -> tqdm[None]:
-    """Return a bar on a terminal, what writes a line in ten seconds in a file, or nothing if standard error is closed.
-
+    seconds: from one line to the next.
     options: of tqdm.
     """
-    if not sys.stderr:
-        return tqdm(disable=True, **options)
-    if sys.stderr.isatty():
-        return tqdm(file=sys.stderr, **options)
+    if disable or not sys.stderr or sys.stderr.isatty():
+        return tqdm(file=sys.stderr, disable=disable or not sys.stderr, **options)
+    line = "{desc}{n_fmt} of {total_fmt}{unit} ({percentage:.0f}%), {rate_fmt}, {remaining} left{postfix}"
+    if options.get("total") is None:
+        line = "{desc}{n_fmt}{unit}, {rate_fmt}{postfix}"
     if "desc" in options:
         options["desc"] += ": "  # tqdm adds it to its own lines only
-    line = _LINE_WITHOUT_TOTAL if options.get("total") is None else _LINE
-    return tqdm(file=Lines(sys.stderr), mininterval=SECONDS, maxinterval=SECONDS, bar_format=line, **options)
+    return tqdm(file=Lines(sys.stderr), mininterval=seconds, maxinterval=seconds, bar_format=line, **options)
 
 
 def bilm_of(
@@ -152,35 +117,20 @@ def bilm_of(
     device: str = "cpu",
     precision: str = "float32",
 ) -> BiLMChoice:
-    """Return which biLM the options name.
-
-    Raises CommandError if they exclude each other, or if `model` is the name of nothing, and SettingsError if something
-    in the current folder hides the biLM of that name.
-    """
+    """Return which biLM the options name. Raises ElmoError if they exclude each other, or name nothing."""
     from ..corpus.bilm import BiLMChoice
 
     others = {"--pipeline": pipeline, "--options-file": options_file, "--weight-file": weight_file}
-    present = [name for name, value in others.items() if value is not None]
-    if model is not None and present:
+    given = ["--model"] * (model is not None) + [name for name, value in others.items() if value is not None]
+    if len(given) > 1 and (model is not None or pipeline is not None):
         raise CommandError(
-            f"--model and {present[0]} were given. Expected one of them: leave out {present[0]}, or --model."
-        )
-    if pipeline is not None and len(present) > 1:
-        raise CommandError(
-            f"--pipeline and {present[1]} were given. Expected one of them, because a pipeline has its own biLM: "
-            f"leave out {present[1]}."
+            f"{given[0]} and {given[1]} were given. Expected one of them, since each names a biLM: leave one out."
         )
     # the precision is refused when it is used
     choice = BiLMChoice(model, options_file, weight_file, pipe, pipeline, device, cast(Precision, precision))
     if model is not None and choice.saved_pipeline is None and not can_name_bilm(model):
-        if is_hidden(model):
-            raise unknown_bilm_error(model)
-        raise CommandError(
-            f"{model} is no folder, no installed pipeline and no name of a biLM. Expected the "
-            "folder of a biLM, of a pretraining run or of a saved pipeline; an installed pipeline with an elmo "
-            "pipe; en_mini; or the name of a biLM in an installed package, such as en_midi, or of a published "
-            f"one ({', '.join(PUBLISHED)})."
-        )
+        reason = unknown_bilm_error(model)
+        raise CommandError(f"{reason} A saved pipeline can be named, too: its folder, or an installed package.")
     if pipe is not None and choice.saved_pipeline is None:
         raise CommandError(f"--pipe is {pipe!r}, but no pipeline was given. Give a pipeline, or leave out --pipe.")
     return choice
@@ -198,9 +148,8 @@ def warn_of_language(bilm: BiLMChoice, lang: str | None) -> None:
 
 
 def embedder_of(bilm: BiLMChoice, gpu: int = -1, stateful: bool = False) -> ElmoEmbedder:
-    """Return an embedder with a biLM. Raises ElmoError if the biLM or the GPU can't be used.
+    """Return an embedder with a biLM, whose device is not used. Raises ElmoError if the biLM or the GPU can't be used.
 
-    bilm: the biLM. Its device is not used.
     gpu: number of the GPU; -1: the CPU.
     """
     options, arrays = bilm.load_arrays()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
 import spacy
-import typer
-from spacy.cli._util import import_code
+from spacy.cli._util import Arg, Opt, import_code
 
 from ..errors import CommandError
 from ..formats.atomic import replacing, writing
@@ -20,9 +18,9 @@ from .shared import Code, Json
 
 
 def weights(
-    pipeline: Annotated[str, typer.Argument(metavar="PIPELINE", help="Saved pipeline: folder or package")],
+    pipeline: str = Arg(..., metavar="PIPELINE", help="Saved pipeline: folder or package"),
     as_json: Json = False,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="File for a plot of them, like weights.png")] = None,
+    plot: Path | None = Opt(None, metavar="FILE", help="File for a plot of them, like weights.png"),
     code: Code = None,
 ) -> None:
     """Show how each component mixes the biLM's layers.
@@ -57,18 +55,16 @@ def _read_mixes(pipeline: str) -> list[LearnedMix]:
         raise not_loaded(pipeline, error) from error
     mixes = learned_mixes(nlp)
     if not mixes:
-        got = ", ".join(nlp.component_names) or "(none)"
         raise CommandError(
-            f"{pipeline}: no mix of a biLM's layers in the components {got}. Expected a component that has been "
-            "trained on spacy-elmo.Tok2Vec.v1 or spacy-elmo.ElmoTok2Vec.v1: python -m spacy elmo init-config "
-            "writes a config for one."
+            f"{pipeline}: no mix of a biLM's layers in the components {', '.join(nlp.component_names) or '(none)'}. "
+            "Expected one that was trained on spacy-elmo.Tok2Vec.v1 or spacy-elmo.ElmoTok2Vec.v1: python -m spacy elmo "
+            "init-config writes a config for it."
         )
     for mix in mixes:
         if not all(map(math.isfinite, [*mix.w, mix.gamma])):
             raise CommandError(
                 f"{pipeline}: the mix of {mix.component!r} ({mix.place}) has w {mix.w} and gamma {mix.gamma}. "
-                "Expected finite numbers: the training diverged or the file is damaged. Train again, with a "
-                "lower learn_rate, or get the file again."
+                "Expected finite numbers: the training diverged. Train again, with a lower learn_rate."
             )
     return mixes
 
@@ -76,10 +72,7 @@ def _read_mixes(pipeline: str) -> list[LearnedMix]:
 def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
     """Write a plot of the mixes' weights after the softmax: a row for each mix, with a column for each layer and gamma.
 
-    mixes: of a trained pipeline.
-    path: the file to write; its suffix decides the format.
-
-    Raises CommandError if matplotlib is missing, or if the file can't be written.
+    Raises CommandError if matplotlib is missing, if it has no such format, or if the file can't be written.
     """
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -93,9 +86,8 @@ def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
     names = [f"{mix.component}, {mix.place}" for mix in mixes]
     width = 2.4 + 1.1 * layers + 0.08 * max(map(len, names))  # inches; a name's letter takes about 0.08
     figure = Figure(figsize=(width, 1.3 + 0.42 * len(mixes)), layout="constrained")
-    canvas = FigureCanvasAgg(figure)
     kind = path.suffix.removeprefix(".").lower()
-    if kind not in canvas.get_supported_filetypes():
+    if kind not in FigureCanvasAgg(figure).get_supported_filetypes():
         raise CommandError(
             f"--plot is {path}, of the format {kind!r}, which can't be drawn. Expected a name that ends in .png."
         )
@@ -108,10 +100,8 @@ def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
             axes.text(column, row, f"{weight:.2f}", ha="center", va="center", color=colour, fontsize=9)
     axes.set_xticks(range(layers), [f"layer {k}" for k in range(layers)])
     axes.set_yticks(range(len(mixes)), names)
-    axes.tick_params(length=0)
     gammas = axes.secondary_yaxis("right")
     gammas.set_yticks(range(len(mixes)), [f"gamma {mix.gamma:.2f}" for mix in mixes])
-    gammas.tick_params(length=0)
     axes.set_title("Weights of the biLM's layers (softmax)", fontsize=10)
     figure.colorbar(image, ax=axes, label="weight")
     with replacing(path, CommandError) as temporary, writing(path, CommandError):

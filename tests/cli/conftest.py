@@ -1,21 +1,34 @@
-"""Fixtures of the tests of commands."""
+"""What the tests of commands share: a small biLM, and quick tests without processes of their own."""
 
-import sys
-from collections.abc import Iterator
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
-from file_server import Server, serving
 
-import spacy_elmo.cli  # noqa: F401
+from spacy_elmo.formats import contents, vectors, weights
 
-fetching = sys.modules["spacy_elmo.cli.download"]  # the package has the command of this name
+
+@pytest.fixture(autouse=True)
+def here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads HDF5 files of strangers in this process, but in slow tests."""
+
+    def ask(task: Callable[..., Any], path: Path, arguments: dict[str, Any], *_: Any, **__: Any) -> tuple[Any, ...]:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            facts, arrays = task(path=os.fspath(path), **arguments)
+        return facts, arrays, [str(warning.message) for warning in told]
+
+    if request.node.get_closest_marker("slow") is None:
+        for module in (contents, vectors, weights):
+            monkeypatch.setattr(module, "ask", ask)
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """A server of this machine; a download from it is tried once."""
-    monkeypatch.setattr(fetching, "PAUSES", ())
-    for name in ("no_proxy", "NO_PROXY"):
-        monkeypatch.setenv(name, "127.0.0.1")
-    with serving() as made:
-        yield made
+def text(tmp_path: Path) -> Path:
+    """Four lines with the word bank."""
+    path = tmp_path / "text.txt"
+    path.write_text("We sat on the bank .\nThe bank lent us money .\nNo word .\nThe old bank\n", encoding="utf8")
+    return path

@@ -1,12 +1,13 @@
-"""How commands print, fail and stop, whatever they do."""
+"""How commands print, fail and stop, whatever they do; the names of their options; files to write, and progress."""
 
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
-import threading
+import time
 import warnings
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import spacy
 import typer
 from commands import invoke, run
 from spacy.cli._util import app as spacy_app
@@ -21,19 +23,19 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import app, console
 from spacy_elmo.cli.console import TerminalPrinter, plain_warnings, print_error, stoppable, with_exit_codes
+from spacy_elmo.cli.shared import shown_bar
 from spacy_elmo.errors import CommandError, OtherLanguageWarning
 from spacy_elmo.formats.vectors import DeferredErrorFile
 from spacy_elmo.modules import loading
 
 BILM = Path(__file__).parents[1] / "golden" / "random_a"
 CODES = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+SHOW_CHOICES = ("optimize", "size", "softmax")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="has no such signals")
-has_full_device = pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no full device")
 
 
 class Terminal(io.StringIO):
-    """A standard output that says it is a terminal."""
-
     def isatty(self) -> bool:
         return True
 
@@ -41,38 +43,27 @@ class Terminal(io.StringIO):
 # What is printed
 
 
-@pytest.fixture
-def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No variable of the tests' own terminal."""
-    for name in ("NO_COLOR", "ANSI_COLORS_DISABLED", "WASABI_LOG_FRIENDLY", "WASABI_NO_PRETTY"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.mark.parametrize(("terminal", "variable"), [(True, None), (True, "NO_COLOR"), (False, None)])
-def test_colours(terminal: bool, variable: str | None, no_variables: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_colours(terminal: bool, variable: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A terminal has them, unless they are not wanted; a file or pipe has none."""
-    printer, to = TerminalPrinter(), Terminal() if terminal else io.StringIO()
+    monkeypatch.setattr(console, "_COLOURS", True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    to = Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(sys, "stdout", to)
     if variable is not None:
         monkeypatch.setenv(variable, "1")
+    printer = TerminalPrinter()
     printer.divider("layer 1")
     printer.fail("wrong")
     printer.text("plain")
     *heading, wrong, plain = to.getvalue().splitlines()
-    assert ("\x1b" in to.getvalue()) == (terminal and variable is None)
     assert plain == "plain"
     if terminal and variable is None:
         assert heading[0] == "\x1b[1m"
         assert wrong.startswith("\x1b[38;5;1m")
     else:
         assert heading == ["", "=" * 35 + " layer 1 " + "=" * 36]
-
-
-def test_no_standard_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    printer = TerminalPrinter(no_print=True)
-    for stream in (None, SimpleNamespace(write=print)):
-        monkeypatch.setattr(sys, "stdout", stream)
-        assert "\x1b" not in printer.fail("wrong")
+        assert "\x1b" not in wrong
 
 
 def test_what_controls_a_terminal_is_escaped(
@@ -100,36 +91,17 @@ def accents(tmp_path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "cp1252"])
-def test_json_in_an_encoding_without_all_characters(encoding: str, accents: list[str]) -> None:
+def test_an_encoding_without_all_characters(encoding: str, accents: list[str]) -> None:
     done = CliRunner(charset=encoding).invoke(spacy_app, [*accents, "--json"])
     assert json.loads(done.stdout)["query"]["sentence"] == "bank é \U0001f600"
     assert ("é \U0001f600" in done.stdout) == (encoding == "utf-8")
-
-
-@pytest.mark.slow
-def test_a_table_in_an_encoding_without_all_characters(accents: list[str]) -> None:
-    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    done = subprocess.run([sys.executable, "-m", "spacy", *accents], env=environment, capture_output=True, check=True)
-    assert "*bank* \\xe9 \\U0001f600" in done.stdout.decode("ascii")
-
-
-# Warnings
-
-
-@pytest.mark.filterwarnings("always::spacy_elmo.errors.TruncatedWordsWarning")
-def test_long_words_are_told_in_a_plain_line(tmp_path: Path) -> None:
-    """It names no line of code, and no attribute of an object, which a user of the command does not have."""
-    text = tmp_path / "text.txt"
-    text.write_text(f"the bank {'x' * 80}\nthe bank is\n", encoding="utf8")
-    result = invoke("elmo", "similar", BILM, text, "--word", "bank")
-    assert "has 80 bytes in UTF-8, but the biLM reads the first 48 of a token" in " ".join(result.stderr.split())
-    for part in ("Warning", ".py", "n_truncated"):
-        assert part not in result.output
-    assert "bytes" not in result.stdout
+    done = CliRunner(charset=encoding).invoke(spacy_app, accents)
+    assert ("*bank* é \U0001f600" if encoding == "utf-8" else "*bank* é \\U0001f600") in done.stdout
 
 
 @pytest.mark.filterwarnings("always")
-def test_other_warnings_are_shown_as_before(capsys: pytest.CaptureFixture[str]) -> None:
+def test_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    """The package's own are told in a plain line, without a line of code."""
     before = warnings.showwarning
     with warnings.catch_warnings(record=True) as caught, plain_warnings():
         warnings.warn("of this package", OtherLanguageWarning, stacklevel=1)
@@ -143,74 +115,102 @@ def test_other_warnings_are_shown_as_before(capsys: pytest.CaptureFixture[str]) 
     assert [str(warning.message) for warning in caught] == ["of another one"]
 
 
-@pytest.mark.filterwarnings("always")
-@has_full_device
-def test_a_warning_that_cannot_be_written_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    with open("/dev/full", "wb", buffering=0) as full:
-        for stream in (None, io.TextIOWrapper(full, write_through=True)):
-            monkeypatch.setattr(sys, "stderr", stream)
-            with plain_warnings():
-                warnings.warn("of this package", OtherLanguageWarning, stacklevel=1)
+@pytest.mark.filterwarnings("always::spacy_elmo.errors.TruncatedWordsWarning")
+def test_long_words_are_told_without_attributes_of_objects(tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_text(f"the bank {'x' * 80}\nthe bank is\n", encoding="utf8")
+    result = invoke("elmo", "similar", BILM, tmp_path / "text.txt", "--word", "bank")
+    assert "has 80 bytes in UTF-8, but the biLM reads the first 48 of a token" in " ".join(result.stderr.split())
+    assert "n_truncated" not in result.output
 
 
-# What is refused
+# Arguments
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["a\0b", "c"], r"'a\x00b' has a NUL character, which no path can have. Remove the character."),
-        (["c", "--train", "a\0b"], r"'a\x00b' has a NUL character"),
-        (["", "c"], "an empty argument. Expected a name or a text"),
-        (["run.cfg", ""], "an empty argument. Expected a name or a text"),
-        (["--train", "a.txt", ""], "an empty argument. Expected a name or a text"),
-        (["c", "--lang", ""], "--lang is followed by an empty argument"),
-        (["c", "--lang="], "--lang is followed by an empty argument"),
-        (["c", "-m", ""], "-m is followed by an empty argument"),
-        (["--a.b=1", ""], "--a.b=1 is followed by an empty argument"),
-    ],
+    "arguments",
+    [["", "c"], ["run.cfg", ""], ["--train", "a.txt", ""], ["--lang="], ["c", "-m", ""], ["--a.b=1", ""]],
 )
 @pytest.mark.parametrize("command", ["info", "pretrain"])
-def test_arguments_that_all_commands_refuse(command: str, arguments: list[str], message: str) -> None:
-    """A path ends at NUL, and an empty one is the current folder."""
+def test_empty_arguments_are_refused(command: str, arguments: list[str]) -> None:
     result = CliRunner().invoke(app, [command, *arguments], terminal_width=200)
     assert result.exit_code == 2
-    assert message in " ".join(result.output.replace("│", " ").split())
+    assert "an empty argument after" in result.output
 
 
 @pytest.mark.parametrize("arguments", [["--paths.init", ""], ["--paths.init="]])
 def test_an_empty_setting_of_a_config(arguments: list[str], tmp_path: Path) -> None:
     told = run("elmo", "pretrain", tmp_path / "a.cfg", "out", *arguments, code=2)
-    assert "an empty argument" not in told
     assert "doesnotexist" in told.replace("│", "").replace(" ", "")
 
 
-# A standard output that is lost
+def options(command: Any) -> dict[str, set[str]]:
+    return {
+        parameter.name: set(parameter.opts) for parameter in command.params if parameter.param_type_name == "option"
+    }
 
 
-def end(command: str, where: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
-    (tmp_path / "text.txt").write_text("the river bank\n" * 9000)
-    line = f"set -o pipefail; {sys.executable} -m spacy elmo {command} {where}"
-    return subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=False)
+def test_short_options_are_spacys() -> None:
+    """If a command of ours has an option that spaCy's commands have, it has the same short name."""
+    theirs = typer.main.get_command(spacy_app).commands  # type: ignore[attr-defined]
+    same = {"lang": "convert", "force": "apply", "gpu_id": "apply", "batch_size": "apply", "code": "apply"}
+    for command in COMMANDS.values():
+        for option, spellings in options(command).items():
+            if option in same:
+                assert any(spellings >= other for other in options(theirs[same[option]]).values())
+    config = options(theirs["init"].commands["config"]).values()
+    for name in ("lang", "pipeline", "optimize", "force"):
+        assert options(COMMANDS["init-config"])[name] in config
+    with_code = [name for name, command in COMMANDS.items() if "code" in options(command)]
+    assert with_code == ["info", "embed", "similar", "neighbours", "weights", "probe", "wsd"]  # all that load pipelines
 
 
-@pytest.mark.slow
-@has_full_device
-@pytest.mark.parametrize("command", ["vocab text.txt -", "--help"])
-def test_a_full_disk(command: str, tmp_path: Path) -> None:
-    done = end(command, "> /dev/full", tmp_path)
-    assert done.returncode == 1
-    assert "standard output can't be written (No space left on device)." in " ".join(done.stderr.split())
-    assert "Traceback" not in done.stderr
-    assert "Exception ignored" not in done.stderr
+@pytest.mark.parametrize("command", COMMANDS)
+def test_values_are_named_in_capitals(command: str) -> None:
+    for parameter in COMMANDS[command].params:
+        if not (getattr(parameter, "is_flag", False) or parameter.hidden or parameter.name in SHOW_CHOICES):
+            assert re.fullmatch("[A-Z]+", parameter.metavar or ""), parameter.name
 
 
-@pytest.mark.slow
-@posix
-def test_a_reader_that_ends(tmp_path: Path) -> None:
-    done = end("info en_mini en_mini en_mini", "| true", tmp_path)
-    assert done.returncode == 1
-    assert not [line for line in done.stderr.splitlines() if "pipe" in line.lower() or "Exception" in line]
+def test_commands_are_listed_in_the_order_of_use() -> None:
+    output = CliRunner().invoke(spacy_app, ["elmo", "--help"], terminal_width=80).output
+    order = "demo info download embed similar neighbours init-config weights init-pretrain-config vocab pretrain pack"
+    places = [re.search(rf"^\W*{name} ", output, re.MULTILINE).start() for name in order.split()]  # type: ignore[union-attr]
+    assert places == sorted(places)
+    assert "..." not in output.partition("Commands")[2]  # with which click ends a line that does not fit
+
+
+@pytest.mark.parametrize("command", ["vocab - v.txt", "embed - a.hdf5", "similar en_mini - --word a"])
+def test_standard_input_that_is_closed(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("spacy_elmo.corpus.reading.sys", type("", (), {"stdin": None}))  # Python's value for it
+    told = run("elmo", *command.split(), code=1)
+    assert "standard input: damaged, cut short or unreadable (it is closed)" in told
+    assert not list(tmp_path.iterdir())
+
+
+# Progress
+
+
+def test_plain_lines_in_a_log_file(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown_bar(total=40, unit=" sentences", desc="reading") as bar:
+        bar.update(40)
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("reading: 0 of 40 sentences (0%), ")
+    assert last.startswith("reading: 40 of 40 sentences (100%), ")
+    assert last.endswith(" sentences/s, 00:00 left")
+    with shown_bar(total=None, unit="B", unit_scale=True) as bar:
+        bar.update(12_345)
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("0.00B, ")
+    assert last.startswith("12.3kB, ")
+
+
+@pytest.mark.parametrize("to", [Terminal(), None])
+def test_a_bar_on_a_terminal_and_without_standard_error(to: Terminal | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", to)
+    with shown_bar(total=40) as bar:
+        bar.update(40)
+    assert to is None or ("40/40" in to.getvalue() and "\r" in to.getvalue())
 
 
 # Errors and signals
@@ -242,50 +242,30 @@ def test_all_commands_have_these_exit_codes() -> None:
 
 @posix
 @pytest.mark.parametrize("name", CODES)
-def test_exit_codes(name: str) -> None:
+@pytest.mark.parametrize("other", [KeyboardInterrupt, OSError])
+def test_exit_codes(name: str, other: type[BaseException]) -> None:
+    """Also if a library raises another exception in the place of the signal's, as Ray does."""
+
     def work() -> None:
         with console.telling_if_stopped("stopped here"):
-            signal.raise_signal(signal.Signals[name])
+            try:
+                signal.raise_signal(signal.Signals[name])
+            except KeyboardInterrupt:
+                if other is OSError:
+                    raise OSError from None
+                raise
 
     before = [signal.getsignal(signal.Signals[one]) for one in CODES]
     result = CliRunner().invoke(command_of(work), ["work"])
     assert result.exit_code == CODES[name], result.output
-    assert "stopped here" in result.stderr
+    assert ("stopped here" in result.stderr) == (other is KeyboardInterrupt)
     assert [signal.getsignal(signal.Signals[one]) for one in CODES] == before
 
 
-# a command in a process of its own, which is at work until a signal comes
-PROGRAM = """
-import time
-from spacy_elmo.cli import app, info
-
-def work(*arguments):
-    print("at work", flush=True)
-    time.sleep(60)
-
-info.__globals__["_find"] = work
-app(args=["info", "en_mini"])
-"""
-
-
-@pytest.mark.slow
 @posix
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_exit_codes_of_processes(name: str) -> None:
-    process = subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"at work\n"
-    process.send_signal(signal.Signals[name])
-    printed = b"".join(process.communicate(timeout=60))
-    assert process.returncode == CODES[name], printed
-    assert b"Traceback" not in printed
-
-
-@posix
-@pytest.mark.parametrize("name", CODES)
-def test_a_signal_in_a_callback_of_hdf5_comes_after_it(name: str) -> None:
+def test_a_signal_in_a_callback_of_hdf5_comes_after_it() -> None:
     """HDF5 calls the methods of this object, prints a traceback of what they raise, and goes on."""
-    raw: Any = SimpleNamespace(tell=partial(signal.raise_signal, signal.Signals[name]))
+    raw: Any = SimpleNamespace(tell=partial(signal.raise_signal, signal.SIGTERM))
     after = []
 
     def work() -> None:
@@ -297,22 +277,6 @@ def test_a_signal_in_a_callback_of_hdf5_comes_after_it(name: str) -> None:
     with pytest.raises(KeyboardInterrupt) as stopped, stoppable():
         work()
     assert after
-    assert stopped.value.args == (signal.Signals[name],)
-
-
-@posix
-@pytest.mark.parametrize("other", [KeyboardInterrupt, OSError])
-def test_an_exception_of_a_library_gets_the_number_of_the_signal(other: type[BaseException]) -> None:
-    """Ray raises a KeyboardInterrupt without one if a signal ends its wait."""
-
-    def work() -> None:
-        try:
-            signal.raise_signal(signal.SIGTERM)
-        except KeyboardInterrupt:
-            raise other from None
-
-    with pytest.raises(KeyboardInterrupt) as stopped, stoppable():
-        work()
     assert stopped.value.args == (signal.SIGTERM,)
 
 
@@ -327,14 +291,70 @@ def test_an_ignored_hangup_stays_ignored() -> None:
         signal.signal(signal.SIGHUP, before)
 
 
-def test_other_threads_change_nothing() -> None:
-    before, seen = signal.getsignal(signal.SIGTERM), []
+# Processes as a user starts them
 
-    def block() -> None:
-        with stoppable():
-            seen.append(signal.getsignal(signal.SIGTERM))
+CODE = """
+from spacy.language import Language
 
-    thread = threading.Thread(target=block)
-    thread.start()
-    thread.join()
-    assert seen == [before]
+@Language.component("of_a_user")
+def of_a_user(doc):
+    return doc
+"""
+
+
+@pytest.mark.slow
+@posix
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="has no full device")
+def test_a_standard_output_that_is_lost(tmp_path: Path) -> None:
+    """A full disk, a reader that ends, and standard error that is closed and an encoding as on Windows."""
+    (tmp_path / "text.txt").write_text("the river bank\n" * 9000)
+    (tmp_path / "t.txt").write_text("bank \U0001f600 \u4e2d\n", encoding="utf8")
+
+    def end(command: str) -> subprocess.CompletedProcess[bytes]:
+        line = f"set -o pipefail; {sys.executable} -m spacy elmo {command}"
+        return subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, check=False, env=environment)
+
+    environment = dict(os.environ)
+    done = end("vocab text.txt - > /dev/full")
+    assert done.returncode == 1
+    assert b"standard output can't be written (No space left on device)." in b" ".join(done.stderr.split())
+    assert b"Traceback" not in done.stderr
+    assert b"Exception ignored" not in done.stderr
+    done = end("info en_mini en_mini en_mini | true")
+    assert done.returncode == 1
+    assert not [line for line in done.stderr.splitlines() if b"pipe" in line.lower() or b"Exception" in line]
+    environment |= {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}
+    done = end("vocab t.txt - 2>&-")
+    assert done.stdout.decode("utf8").split() == ["<S>", "</S>", "<UNK>", "bank", "\U0001f600", "\u4e2d"]
+
+
+@pytest.mark.slow
+@posix
+def test_a_process_that_is_stopped(tmp_path: Path) -> None:
+    """It leaves no part of the file."""
+    (tmp_path / "text.txt").write_text("a sentence of some words\n" * 50_000)
+    command = [sys.executable, "-m", "spacy", "elmo", "embed", "text.txt", "out/vectors.hdf5", "--average"]
+    (tmp_path / "out").mkdir()
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    while not any((tmp_path / "out").iterdir()) and process.poll() is None:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    printed, _ = process.communicate(timeout=60)
+    assert process.returncode == 143, printed
+    assert b"stopped" in printed
+    assert b"Traceback" not in printed
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_code_is_imported_before_a_pipeline_is_loaded(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text(CODE, encoding="utf8")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"bilm": str(BILM)}})
+    nlp.to_disk(tmp_path / "pipeline")
+    config = tmp_path / "pipeline/config.cfg"
+    text = config.read_text(encoding="utf8").replace('["elmo"]', '["elmo","of_a_user"]')
+    config.write_text(text + '\n[components.of_a_user]\nfactory = "of_a_user"\n', encoding="utf8")
+    (tmp_path / "text.txt").write_text("a bank\nthe bank\n", encoding="utf8")
+    command = ("elmo", "similar", tmp_path / "pipeline", tmp_path / "text.txt", "--word", "bank")
+    assert "of_a_user" in run(*command, code=1)
+    assert "layer 1" in run(*command, "-c", tmp_path / "code.py")

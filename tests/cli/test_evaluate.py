@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import pytest
 import torch
 from bilm_cases import bilm_of, random_datasets
-from commands import invoke
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
@@ -47,18 +48,13 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def run(*arguments: object, code: int = 0) -> str:
-    return invoke("elmo", "evaluate", *arguments, code=code).output
+run = partial(commands.run, "elmo", "evaluate")
 
 
 def run_json(*arguments: object) -> dict[str, Any]:
-    record = json.loads(run(*arguments, "--json"))
+    record = json.loads(commands.invoke("elmo", "evaluate", *arguments, "--json").output)
     assert isinstance(record, dict)
     return record
-
-
-def flat(output: str) -> str:
-    return " ".join(output.split())
 
 
 def test_json_holds_what_was_scored(model: Path, text: Path) -> None:
@@ -89,7 +85,7 @@ def test_json_holds_what_was_scored(model: Path, text: Path) -> None:
 
 def test_the_table(tmp_path: Path, text: Path) -> None:
     model_of(uniform=True).save(tmp_path / "uniform")
-    output = flat(run(tmp_path / "uniform", text))
+    output = run(tmp_path / "uniform", text)
     assert "4 sentences, 15 tokens, vocabulary 8" in output
     assert "out of vocabulary: 6.67% of the tokens" in output
     assert "19 predictions a direction" in output
@@ -119,7 +115,7 @@ def test_an_adaptive_softmax(tmp_path: Path, text: Path) -> None:
 
 def test_no_counts_no_unigram_model(tmp_path: Path, text: Path) -> None:
     model_of(None).save(tmp_path / "model")
-    output = flat(run(tmp_path / "model", text))
+    output = run(tmp_path / "model", text)
     assert "there are no counts" in output
     assert "unigram model, without" not in output
     assert run_json(tmp_path / "model", text)["unigram"] is None
@@ -156,28 +152,22 @@ def test_a_dash_is_a_stream(model: Path, text: Path, tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     expected = run_json(model, text, "--per-sentence", "scores.tsv")
     arguments = ["elmo", "evaluate", str(model), "-", "--per-sentence", "-", "--json"]
-    result = invoke(*arguments, stdin=text.read_text(encoding="utf8"))
+    result = commands.invoke(*arguments, stdin=text.read_text(encoding="utf8"))
     assert result.stdout == Path("scores.tsv").read_text(encoding="utf8")
     assert json.loads(result.stderr)["zero_state"] == expected["zero_state"]
     assert not Path("-").exists()
-    empty = invoke(*arguments, stdin="\n", code=1)
+    empty = commands.invoke(*arguments, stdin="\n", code=1)
     assert "standard input" in empty.stderr
     assert empty.stdout == ""
 
 
-def test_another_language(model: Path, tmp_path: Path) -> None:
-    (tmp_path / "raw.txt").write_text("The cat sat.\n", encoding="utf8")
+def test_a_language_and_bad_lines(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "raw.txt").write_bytes(b"The cat sat.\n\xff\xfe\n")
     record = run_json(model, tmp_path / "raw.txt", "--lang", "en")
-    assert (record["tokens"], record["unknown"]) == (4, 1)
-
-
-def test_bad_lines_are_left_out_and_told(model: Path, text: Path) -> None:
-    with text.open("ab") as file:
-        file.write(b"\xff\xfe\n")
-    assert run_json(model, text)["bad_lines"] == 1
-    output = flat(run(model, text))
+    assert (record["tokens"], record["unknown"], record["bad_lines"]) == (4, 1, 1)
+    output = run(model, tmp_path / "raw.txt")
     assert "lines left out: 1" in output
-    assert "line 5" in output
+    assert "line 2" in output
 
 
 @pytest.mark.parametrize(
@@ -186,13 +176,9 @@ def test_bad_lines_are_left_out_and_told(model: Path, text: Path) -> None:
         (("{golden}", "{text}"), "no softmax.hdf5"),
         (("{tmp}/gone", "{text}"), "no such folder"),
         (("{tmp}/model", "{tmp}/gone.txt"), "gone.txt"),
-        (("{tmp}/model", "{text}", "--lang", "xyz"), "xyz"),
         (("{tmp}/model", "{text}", "--per-sentence", "{text}"), "text.txt"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/weights.hdf5"), "the file to write are the same"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/gone/scores.tsv"), "gone does not exist"),
-        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model"), "a folder"),
-        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/vocabulary.counts.npy"), "the folder of the model"),
-        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/../model/new.tsv"), "the folder of the model"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/link.tsv"), "the folder of the model"),
         (("{tmp}/model", "{tmp}/texts", "--per-sentence", "{text}"), "the file to write are the same"),
     ],
@@ -205,9 +191,8 @@ def test_refusals(
     (tmp_path / "texts" / "link.txt").symlink_to(text)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     places = {"golden": golden / "random_a", "text": text, "tmp": tmp_path}
-    # messages are wrapped anywhere
-    output = "".join(run(*(argument.format(**places) for argument in arguments), code=1).split())
-    assert message.replace(" ", "") in output
+    output = run(*(argument.format(**places) for argument in arguments), code=1)
+    assert message.replace(" ", "") in output.replace(" ", "")  # messages are wrapped anywhere
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 

@@ -1,4 +1,4 @@
-"""`elmo pack MODEL OUT` through spaCy's own app, and `elmo evaluate en_mini TEXT`."""
+"""`elmo pack MODEL OUT`, and `elmo evaluate en_mini TEXT`."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from spacy_elmo.formats import read_weights
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.pack import round_to_steps
 
+run = partial(commands.run, "elmo")
+
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     model_of().save(tmp_path / "model")
     return tmp_path / "model"
-
-
-run = partial(commands.run, "elmo")
 
 
 def test_sizes_and_changes_are_printed(model: Path, tmp_path: Path) -> None:
@@ -34,36 +33,22 @@ def test_sizes_and_changes_are_printed(model: Path, tmp_path: Path) -> None:
     assert f"together {totals[0]:,} {totals[1]:,}" in output
     assert "relative change of the weights: 0.00049 at most, 0.000" in output  # half of the last of 10 bits
     assert LanguageModel.load(tmp_path / "packed").words == model_of().words
-
-
-def test_a_packed_model_is_packed_again(model: Path, tmp_path: Path) -> None:
-    assert "is packed already" not in run("pack", model, tmp_path / "packed")
+    assert "is packed already" not in output
     assert "is packed already: its weights have 10 bits or fewer" in run("pack", tmp_path / "packed", tmp_path / "b")
-    assert "is packed already" not in run("pack", tmp_path / "packed", tmp_path / "c", "--mantissa-bits", "9")
-    assert "is packed already" not in run("pack", model, tmp_path / "d", "--mantissa-bits", "23")
 
 
-def test_options(model: Path, tmp_path: Path) -> None:
+def test_options(model: Path, tmp_path: Path, golden: Path) -> None:
     output = run("pack", model, tmp_path / "packed", "--mantissa-bits", "3", "--softmax", "none")
     assert "softmax.hdf5" not in output
-    assert "has no softmax" not in output
     for values in read_weights(tmp_path / "packed" / "weights.hdf5", OPTIONS).values():
         assert not (values.view("u4") & (2**20 - 1)).any()
     run("pack", model, tmp_path / "packed", code=1)
-    run("pack", model, tmp_path / "packed", "--force")
+    run("pack", model, tmp_path / "packed", "--force", "--bits", "4")
     assert (tmp_path / "packed" / "softmax.hdf5").exists()
-
-
-def test_bits(model: Path, tmp_path: Path) -> None:
-    output = run("pack", model, tmp_path / "packed", "--bits", "4", "--softmax", "none")
     expected = round_to_steps(read_weights(model / "weights.hdf5", OPTIONS)["char_cnn.projection.weight"], 4, (1,))
     got = read_weights(tmp_path / "packed" / "weights.hdf5", OPTIONS)["char_cnn.projection.weight"]
     assert (got == expected).all()
-    assert "char_cnn.projection.weight 0." in output
-
-
-def test_official_files_have_no_softmax(golden: Path, tmp_path: Path) -> None:
-    assert "random_a has no softmax" in run("pack", golden / "random_a", tmp_path / "packed")
+    assert "random_a has no softmax" in run("pack", golden / "random_a", tmp_path / "official")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +57,6 @@ def test_official_files_have_no_softmax(golden: Path, tmp_path: Path) -> None:
         (("{tmp}/gone", "{tmp}/packed"), 1, "options.json: no such file"),
         (("{tmp}/model", "{tmp}/model", "--force"), 1, "the folder to write are the same"),
         (("{tmp}/model", "{tmp}/model/options.json"), 1, "options.json: a file"),
-        (("{tmp}/model", "{tmp}/packed", "--mantissa-bits", "0"), 2, "--mantissa-bits"),
         (("{tmp}/model", "{tmp}/packed", "--mantissa-bits", "24"), 2, "--mantissa-bits"),
         (("{tmp}/model", "{tmp}/packed", "--softmax", "int8"), 2, "float16"),
         (("{tmp}/model", "{tmp}/packed", "--bits", "1"), 2, "--bits"),
@@ -98,15 +82,11 @@ def test_evaluating_the_embedded_bilm(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")
     bilm = embed(monkeypatch, tmp_path / "bilms")
-    output = run("evaluate", "en_mini", "text.txt", code=1)
-    assert "spacy-elmo-en-mini-softmax" in output
+    assert "spacy-elmo-en-mini-softmax" in run("evaluate", "en_mini", "text.txt", code=1)
     package = make_package(monkeypatch, tmp_path / "site" / "softmax_package_evaluated", bilm / "weights.hdf5")
     model_of().save(tmp_path / "model")
     expected = json.loads(run("evaluate", "model", "text.txt", "--json"))
     got = json.loads(run("evaluate", "en_mini", "text.txt", "--json"))
-    assert got.pop("model") == "en_mini"
-    assert got == {name: value for name, value in expected.items() if name != "model"}
+    assert got == expected | {"model": "en_mini"}
     for path in (bilm / "weights.hdf5", package / "softmax.hdf5"):
-        assert "the file to write are the same" in run(
-            "evaluate", "en_mini", "text.txt", "--per-sentence", path, code=1
-        )
+        assert "the same" in run("evaluate", "en_mini", "text.txt", "--per-sentence", path, code=1)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
-from commands import in_fresh_environment, run, run_process
+from commands import in_fresh_environment, run
 from spacy.cli._util import app
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"--components.elmo.model.{setting}={GOLDEN / name}"
         for setting, name in (("options_file", "options.json"), ("weight_file", "weights.hdf5"))
     ]
-    run_process("assemble", folder / "full.cfg", folder / "model", *files)
+    run("assemble", folder / "full.cfg", folder / "model", *files)
     return folder
 
 
@@ -106,12 +106,9 @@ def test_debug_config(folder: Path) -> None:
 
 
 def test_info_and_find_function(folder: Path) -> None:
-    assert "['sentencizer', 'elmo']" in run("info", str(folder / "model"))
-    for start, registry, name in (
-        (run, "architectures", "spacy-elmo.BiLM.v1"),
-        (run_process, "span_getters", "spacy-elmo.windows.v1"),  # nothing of ours is imported there before
-    ):
-        assert f"Found registered function '{name}'" in start("find-function", name, "-r", registry)
+    assert "['sentencizer', 'elmo']" in run("info", folder / "model")
+    name = "spacy-elmo.windows.v1"
+    assert f"Found registered function '{name}'" in run("find-function", name, "-r", "span_getters")
 
 
 def test_benchmark_speed(folder: Path) -> None:
@@ -140,7 +137,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
             gold.add(doc)
     gold.to_disk(trained / "gold.spacy")
     run("elmo", "init-config", str(trained / "config.cfg"), "--pipeline", "tagger,ner")
-    run_process("train", trained / "config.cfg", "--output", trained / "out", *settings(trained))
+    run("train", trained / "config.cfg", "--output", trained / "out", *settings(trained))
     return trained
 
 
@@ -156,12 +153,10 @@ def test_it_has_learnt(trained: Path) -> None:
     assert [token.tag_ for token in doc] == ["NAME", "WORD", "WORD", "NAME"]
 
 
-def test_evaluate_and_benchmark_accuracy(trained: Path) -> None:
-    model, gold, metrics = (str(trained / name) for name in ("out/model-best", "gold.spacy", "metrics.json"))
-    run("evaluate", model, gold, "--output", metrics)
-    scores = json.loads(Path(metrics).read_text(encoding="utf8"))
+def test_evaluate(trained: Path) -> None:
+    run("evaluate", trained / "out/model-best", trained / "gold.spacy", "--output", trained / "metrics.json")
+    scores = json.loads((trained / "metrics.json").read_text(encoding="utf8"))
     assert scores["tag_acc"] == scores["ents_f"] == 1.0
-    assert "NER F 100.00" in run("benchmark", "accuracy", model, gold)
 
 
 def test_debug_data(trained: Path) -> None:
@@ -178,13 +173,6 @@ def test_assemble_from_sources(trained: Path) -> None:
     run("assemble", str(trained / "sourced.cfg"), str(trained / "sourced"))
     doc = spacy.load(trained / "sourced")("Bob sat on Ann")
     assert [ent.text for ent in doc.ents] == ["Bob", "Ann"]
-
-
-def test_weights(trained: Path) -> None:
-    picture = trained / "weights.png"
-    printed = run("elmo", "weights", str(trained / "out" / "model-best"), "--json", "--plot", str(picture))
-    assert {mix["component"] for mix in json.loads(printed)} == {"tagger", "ner"}
-    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_package(trained: Path) -> None:
@@ -208,9 +196,7 @@ def test_runs_that_share_a_cache(trained: Path) -> None:
         return subprocess.Popen([*command, *more], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     killed = start("killed")
-    for _ in range(600):
-        if cache.exists() or killed.poll() is not None:
-            break
+    while not cache.exists() and killed.poll() is None:
         time.sleep(0.05)
     killed.send_signal(signal.SIGKILL)
     killed.wait()

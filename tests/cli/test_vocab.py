@@ -2,8 +2,6 @@
 
 import gzip
 import os
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -72,15 +70,6 @@ def test_a_dash_is_a_stream(text: Path, monkeypatch: pytest.MonkeyPatch) -> None
         result = invoke("elmo", "vocab", "-", "-", stdin=stdin, code=1)
         assert told in result.stderr
         assert result.stdout == ""
-
-
-@pytest.mark.slow
-def test_streams_of_other_programs(tmp_path: Path) -> None:
-    """Standard error that is closed, and standard output that is not UTF-8, as pipes on Windows."""
-    (tmp_path / "t.txt").write_text("bank \U0001f600 \u4e2d\n", encoding="utf8")
-    program = f"PYTHONIOENCODING=cp1252 PYTHONUTF8=0 {sys.executable} -m spacy elmo vocab t.txt - 2>&-"
-    done = subprocess.run(["bash", "-c", program], cwd=tmp_path, capture_output=True, check=True)
-    assert done.stdout.decode("utf8").split() == ["<S>", "</S>", "<UNK>", "bank", "\U0001f600", "\u4e2d"]
 
 
 def test_nothing_is_replaced_unasked(text: Path) -> None:

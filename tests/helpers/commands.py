@@ -1,4 +1,4 @@
-"""spaCy's commands in this process and in processes of their own, and a pipeline as an installed package."""
+"""spaCy's commands in this process, and a pipeline as an installed package."""
 
 import subprocess
 import sys
@@ -23,14 +23,6 @@ def invoke(*arguments: object, code: int = 0, stdin: str | bytes | None = None) 
 def run(*arguments: object, code: int = 0, stdin: str | bytes | None = None) -> str:
     """What a command prints, with one blank between words, since messages are wrapped."""
     return " ".join(invoke(*arguments, code=code, stdin=stdin).output.split())
-
-
-def run_process(*arguments: object, code: int = 0) -> str:
-    """The same as a user calls it, which costs the imports each time."""
-    command = [sys.executable, "-m", "spacy", *map(str, arguments)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf8")
-    assert result.returncode == code, result.stdout + result.stderr
-    return " ".join((result.stdout + result.stderr).split())
 
 
 def in_fresh_environment(model: Path, folder: Path, code: str) -> str:
