@@ -8,6 +8,7 @@ order. A frozen biLM predicts, and the listeners read its layers from the docs. 
 
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
@@ -31,7 +32,6 @@ from ..errors import (
     shown,
 )
 from ..formats.messages import read_message
-from ..formats.strict_json import parse_json
 from ..models.bilm import load_model
 from ..models.listener import Replacement, Source, Step, Upstream, listeners_in
 from ..models.shim import CACHED_WORDS, LayerCache, Use, bilm_shims, refusing_damage
@@ -429,29 +429,23 @@ class ElmoPipe(TrainablePipe):
         folder, exclude = Path(path), list(exclude)
         with refusing_damage():
             parts: dict[str, Any] = {"vocab": folder / "vocab"}
-            for name in ("cfg", "model"):
-                file = folder / name
-                if name in exclude or (name == "cfg" and not file.exists()):
-                    continue
+            if "model" not in exclude:
+                file = folder / "model"
                 if file.exists() and not file.is_file():  # opening a pipe could wait for ever
                     raise ValueError(f"{file} is a folder or a special file")
-                parts[name] = file.read_bytes()
+                parts["model"] = file.read_bytes()
             self._load(parts, lambda vocab: vocab.from_disk(parts["vocab"], exclude=exclude), exclude)
         return self
 
     def _load(self, parts: dict[str, Any], load_vocab: Callable[[Vocab], object], exclude: Iterable[str]) -> None:
-        """Load the parts of a saved pipe, all or none."""
+        """Load the parts of a saved pipe, all or none. Its cfg is empty: the settings are those of the config."""
         names = parts.keys() - set(exclude)
-        cfg = parse_json(parts["cfg"]) if "cfg" in names else {}
-        if not isinstance(cfg, dict):
-            raise ValueError("its cfg is no JSON object")
         if "vocab" in names:
             load_vocab(Vocab())  # it raises here if the data are damaged, before anything of the pipe is changed
         if "model" in names:
             load_model(self.model, parts["model"])
         if "vocab" in names:
             load_vocab(self.vocab)
-        self.cfg.update(cfg)
 
     # Read-only properties
 
@@ -558,7 +552,7 @@ def make_elmo(
         if isinstance(pipe, ElmoPipe):
             _refuse_same_attr(attr, other, pipe.attr)
     language = _language_of(model)
-    if language is not None and nlp.lang not in (language, "xx", None):
+    if language not in (None, "xx", nlp.lang) and nlp.lang not in ("xx", None):
         warning = (
             f"the biLM of the pipe {name!r} was trained on the language {language!r}, but the pipeline's is "
             f"{nlp.lang!r}, so its vectors may be useless. Set model.bilm to the folder of a biLM of {nlp.lang!r}."
@@ -583,9 +577,6 @@ def make_elmo(
 def _language_of(model: BiLMModel) -> str | None:
     """Return spaCy's code of a biLM's language, from the README.md beside its files; None if that tells none."""
     for shim in bilm_shims(model):
-        try:
-            code = card_language(shim.options_file if shim.bilm is None else str(find_bilm(shim.bilm) / OPTIONS))
-        except ValueError:  # a biLM that was not downloaded or installed
-            return None
-        return None if code == "xx" else code
+        with suppress(ValueError):  # of a biLM that was not downloaded or installed
+            return card_language(shim.options_file if shim.bilm is None else str(find_bilm(shim.bilm) / OPTIONS))
     return None

@@ -137,15 +137,6 @@ def test_sentence_boundaries_can_be_kept(reference: tuple[Golden, tuple[Path, Pa
     assert Elmo(*files, 1, keep_sentence_boundaries=True)(four)["mask"].shape == (2, 3, 9)
 
 
-def test_different_sentences_in_four_dimensions(files: tuple[Path, Path]) -> None:
-    batches = [SENTENCES, [["1", "2"], [str(k) for k in range(7)]], [[*"1234", "50", "60", "70"], ["The"]]]
-    ids = torch.stack([batch_to_ids(batch) for batch in batches], 1)
-    elmo = Elmo(*files, 1, dropout=0)
-    got = elmo(ids)["elmo_representations"][0]
-    for k, batch in enumerate(batches):
-        close(got[:, k], elmo(batch_to_ids(batch))["elmo_representations"][0].detach())
-
-
 MIX = [0.3, -0.4, 1.1, 0.0]
 
 
@@ -418,10 +409,6 @@ def test_module(files: tuple[Path, Path]) -> None:
     output = other(torch.ones(2, 3, 50, dtype=torch.long))
     assert output["mask"].tolist() == [[True, True, False], [True] * 3]
     close(output["elmo_representations"][0], np.array([[2, 2, 0], [2, 2, 2]])[..., None].repeat(4, 2))
-
-
-def test_the_embedded_biLM() -> None:
-    assert Elmo(None, None, 1).get_output_dim() == 256
 
 
 def test_dropout_in_training_alone(files: tuple[Path, Path]) -> None:

@@ -359,11 +359,6 @@ def test_no_label_in_common() -> None:
         Probes(TRAIN, dev, "dep", 100)
 
 
-def test_a_corpus_whose_words_all_have_labels() -> None:
-    full = LabelledCorpus(TRAIN.sentences, ["F", "N", "F", "N", "F", "N", "N"])
-    assert list(Probes(full, full, "dep", 100).run(BILM, lambda tokens: None))[1] == Score(1.0, None)
-
-
 def test_the_mean_of_the_layers_knows_what_no_layer_knows() -> None:
     """Only an x that comes first has the label "yes".
 
@@ -378,12 +373,6 @@ def test_the_mean_of_the_layers_knows_what_no_layer_knows() -> None:
     told: list[int] = []
     assert list(probes.run(BILM, told.append)) == [Score(3 / 4, None), Score(3 / 4, None), Score(1, None)]
     assert sum(told) == 11 + 4
-
-
-def test_without_iterations_the_first_label_is_predicted() -> None:
-    """All weights are then zero, and of equal scores that of the first label counts."""
-    corpus = LabelledCorpus([["x", "y"], ["y", "x"]], ["yes", "no", "yes", "no"])
-    assert list(Probes(corpus, corpus, "dep", 0).run(BILM, lambda tokens: None)) == [Score(1 / 2, None)] * 3
 
 
 def test_accuracy() -> None:

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import spacy
-from thinc.api import Adam, NumpyOps, registry, set_dropout_rate
+from thinc.api import Adam, set_dropout_rate
 
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.models.scalar_mix import build_scalar_mix
@@ -187,14 +186,6 @@ def test_saved_parameters_and_settings_of_the_config() -> None:
     assert loaded.get_param("w").tolist() == [1.0, 0.0, -1.0]
     assert loaded.get_param("gamma").tolist() == [2.0]
     assert loaded.attrs["settings"].dropout == 0.1
-
-
-def test_registered_with_defaults() -> None:
-    config = {"mix": {"@layers": "spacy-elmo.ScalarMix.v1"}}
-    mix = spacy.registry.resolve(config)["mix"]
-    assert mix.name == "scalar_mix"
-    assert registry.layers.get("spacy-elmo.ScalarMix.v1") is build_scalar_mix
-    assert isinstance(mix.ops, NumpyOps)
 
 
 @pytest.mark.parametrize(

@@ -166,6 +166,8 @@ def test_update_annotates_and_learns_nothing() -> None:
         ({"cache_mb": -1}, "cache_mb is -1"),
         ({"max_batch_tokens": 0}, "max_batch_tokens is 0"),
         ({"learn_rate_factor": "0.1"}, "learn_rate_factor is '0.1'"),  # a number in quotes in a config file
+        ({"learn_rate_factor": 0.0}, "learn_rate_factor is 0.0"),
+        ({"frozen": False, "model": {"stateful": True}}, "model.stateful is true and frozen is false"),
         ({"scalar_mix_parameters": ["0", "0", "1"]}, r"scalar_mix_parameters are \['0', '0', '1'\]"),
         ({"model": {"width": "256"}}, "width is '256' in spacy-elmo.BiLM.v1. Expected .* a whole number"),
         ({"model": {"width": 0}}, "width is 0 in spacy-elmo.BiLM.v1"),

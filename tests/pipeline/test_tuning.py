@@ -348,14 +348,6 @@ def test_unfreezing_what_is_frozen() -> None:
         unfreeze(with_tasks("tagger"), {"step": 0, "epoch": 0})
 
 
-def test_bad_settings() -> None:
-    for factor in (0.0, -1.0):
-        with pytest.raises(SettingsError, match="learn_rate_factor"):
-            with_tasks(frozen=False, learn_rate_factor=factor)
-    with pytest.raises(SettingsError, match="stateful"):
-        with_tasks(frozen=False, model={"stateful": True})
-
-
 @pytest.mark.slow
 def test_replaced_listener_is_frozen_unless_its_config_says_otherwise() -> None:
     for trainable in (False, True):
@@ -462,16 +454,6 @@ def test_copies_of_a_pipeline_are_tuned_too(copied: Any) -> None:
     other.update(examples(other), sgd=Adam(0.01))
     assert changed(before, weights(other))
     assert not changed(own, weights(nlp))
-
-
-@pytest.mark.slow
-def test_sourcing_leaves_the_source_as_it_was() -> None:
-    nlp = tuned("tagger")
-    other = with_tasks()
-    other.add_pipe("tagger", source=nlp)
-    before = weights(nlp)
-    nlp.update(examples(nlp), sgd=Adam(0.01))
-    assert changed(before, weights(nlp))
 
 
 @pytest.mark.slow

@@ -1,9 +1,7 @@
 """Semantic roles: annotations, the component in pipelines of spaCy, what it learns from, and its loss."""
 
-from collections.abc import Iterator
 from functools import cache
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ from role_cases import GIVEN, SMALL, SMALL_EMBED, SMALL_ENCODE, doc_with, exampl
 from spacy import displacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
-from spacy.training import Corpus, Example
+from spacy.training import Example
 from thinc.api import Model
 from torch.nn import functional as F
 
@@ -315,20 +313,6 @@ def test_no_predicates_given_and_none_looked_for() -> None:
 def test_wrong_settings(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         spacy.blank("xx").add_pipe("semantic_roles", config={"model": SMALL, **settings})
-
-
-def test_an_untrained_pipe_of_another_corpus(tmp_path: Path) -> None:
-    """Docs of a corpus file have no spans when they are processed."""
-    nlp = small()
-    spacy.tokens.DocBin(docs=[doc_with(TEXT, ROLES, nlp.vocab)]).to_disk(tmp_path / "x.spacy")
-
-    def read() -> Iterator[Example]:
-        yield from Corpus(tmp_path / "x.spacy")(nlp)
-
-    nlp.initialize(read)
-    docs: list[Doc] = [one.predicted for one in read()]
-    assert not docs[0].spans
-    assert nlp.evaluate(list(read()))["roles_given"] == 0.0
 
 
 # what it learns from: the tokens of the doc that is processed, which may be others than those that were annotated
