@@ -68,25 +68,15 @@ def test_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str) -
     [
         ("no_such_module_at_all", "No module named 'no_such_module_at_all'"),
         ("{module}:gone", "has no attribute 'gone'"),
-        ("{module}:folder.__name__", "'str' object is not callable"),
-        ("{module}.files", "files has no __init__.py"),
+        ("{module}.files", "NoneType"),  # a folder without __init__.py
         ("{module}.wrong", "no such thing"),
-        ("sys", "has no attribute '__file__'"),
         ("builtins:print", "NoneType"),
-        ("a b c", "has no attribute"),
-        ("{module}.leaves", "it ends here"),
-        ("{module}.silent", "(SystemExit)"),
-        ("os:curdir.strip", "'.' is not an absolute path"),
-        ("{module}.long:folder", "File name too long"),
     ],
 )
 def test_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, reason: str) -> None:
     package = install_bilm(monkeypatch, tmp_path, "some_bilm", None)
     (package / "files").mkdir()
     (package / "wrong.py").write_text("raise OSError('no such thing')\n", encoding="utf8")
-    (package / "leaves.py").write_text("raise SystemExit('it ends here')\n", encoding="utf8")
-    (package / "silent.py").write_text("raise SystemExit\n", encoding="utf8")
-    (package / "long.py").write_text("def folder():\n    return '/' + 'a' * 5000\n", encoding="utf8")
     value = value.format(module=package.name)
     with pytest.raises(WeightsError) as caught:
         folder_of(EntryPoint("some_bilm", value, GROUP))
@@ -126,11 +116,6 @@ def test_a_file_or_folder_of_that_name_comes_first(tmp_path: Path, monkeypatch: 
         assert not is_named(name)
 
 
-def test_the_folder_of_a_package(golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    package = install_bilm(monkeypatch, tmp_path, "my_bilm", golden / "random_a")
-    assert folder_named("my_bilm") == folder_named(Path("my_bilm")) == package
-
-
 def test_a_published_bilm_wins(golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_bilm(monkeypatch, tmp_path, "small", golden / "random_a")
     with pytest.raises(SettingsError, match="python -m spacy elmo download small"):
@@ -163,7 +148,7 @@ def test_a_package_that_lacks_a_file(
 def test_the_folders_of_packages(golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = install_bilm(monkeypatch, tmp_path, "en_some", golden / "random_a")
     install_bilm(monkeypatch, tmp_path / "broken", "en_broken", None, "no_such_module:folder")
-    assert folders_of_packages()["en_some"] == package
+    assert folders_of_packages()["en_some"] == folder_named("en_some") == folder_named(Path("en_some")) == package
     assert "en_broken" not in folders_of_packages()
     uninstall_all(monkeypatch)
     assert folders_of_packages() == {}

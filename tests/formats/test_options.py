@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_elmo.errors import OptionsError, shown
+from spacy_elmo.errors import OptionsError
 from spacy_elmo.formats import BiLMOptions, read_options, write_options
 
 VALID = {
@@ -112,75 +112,45 @@ def test_defaults_of_the_originals(value: object) -> None:
     assert BiLMOptions.from_dict(changed("char_cnn.n_highway", value)).n_highway == 0
 
 
-REQUIRED = [
-    "lstm",
-    "lstm.dim",
-    "lstm.projection_dim",
-    "lstm.n_layers",
-    "char_cnn",
-    "char_cnn.embedding",
-    "char_cnn.embedding.dim",
-    "char_cnn.filters",
-    "char_cnn.max_characters_per_token",
-    "char_cnn.activation",
-]
+SIZES = ["lstm.dim", "lstm.projection_dim", "lstm.n_layers", "char_cnn.embedding.dim"]
+SIZES += ["char_cnn.max_characters_per_token"]
+OBJECTS = ["lstm", "char_cnn", "char_cnn.embedding"]
+CLIPS = ["lstm.cell_clip", "lstm.proj_clip"]
+FILTERS = "char_cnn.filters"
 
 
-@pytest.mark.parametrize("key", REQUIRED)
+@pytest.mark.parametrize("key", [*SIZES, *OBJECTS, FILTERS, "char_cnn.activation"])
 def test_missing_key(key: str) -> None:
     with pytest.raises(OptionsError) as error:
         BiLMOptions.from_dict(changed(key, DELETED), source="my.json")
     assert str(error.value).startswith(f"my.json: the key {key} is missing")
 
 
-SIZES = ["lstm.dim", "lstm.projection_dim", "lstm.n_layers", "char_cnn.embedding.dim", "char_cnn.n_highway"]
-SIZES += ["char_cnn.max_characters_per_token", "char_cnn.n_characters"]
-CLIPS = ["lstm.cell_clip", "lstm.proj_clip"]
-BAD_VALUES = [(key, value) for key in SIZES for value in (True, "3", 2.0, -1, 10**30, [3], {}, float("nan"))]
-BAD_VALUES += [(key, 0) for key in SIZES if key != "char_cnn.n_highway"]
-BAD_VALUES += [
-    (key, value) for key in CLIPS for value in (True, "3", 0, -1.0, float("nan"), float("inf"), 10**400, 10**5000, [])
-]
-BAD_VALUES += [("lstm.use_skip_connections", value) for value in (1, 0, "true", [])]
-BAD_VALUES += [("char_cnn.activation", value) for value in ("gelu", "", "RELU", None, 1, ["relu"])]
-BAD_VALUES += [("char_cnn.n_characters", value) for value in (260, 263, 256, 261.0)]
-BAD_VALUES += [("char_cnn.filters", value) for value in ([], {}, "1,2", None, 3, [[1, 1]] * 65)]
-BAD_VALUES += [("char_cnn.filters", [[1, 60_000], [2, 60_000]])]
-BAD_VALUES += [("lstm.projection_dim", 65)]
-BAD_VALUES += [("char_cnn.max_characters_per_token", value) for value in (2, 1_001)]
-BAD_VALUES += [(key, value) for key in ("lstm", "char_cnn", "char_cnn.embedding") for value in (None, [], 1, "x")]
+BAD_VALUES: dict[str, list[object]] = {
+    **{key: [True, "3", 2.0, -1, 0, 10**30, [3], {}, float("nan")] for key in SIZES},
+    **{key: [True, "3", 0, -1.0, float("nan"), float("inf"), 10**400, 10**5000, []] for key in CLIPS},
+    **{key: [None, [], 1, "x"] for key in OBJECTS},
+    "char_cnn.n_highway": [True, "3", 2.0, -1],
+    "char_cnn.n_characters": [True, "3", 260, 263, 256, 261.0, [261]],
+    "lstm.use_skip_connections": [1, 0, "true", []],
+    "char_cnn.activation": ["gelu", "", "RELU", None, 1, ["relu"]],
+    FILTERS: [[], {}, "1,2", None, 3, [[1, 1]] * 65, [[1, 60_000], [2, 60_000]]],
+    f"{FILTERS}[1]": [[[1, 4], pair] for pair in ([1], [1, 2, 3], 3, "12")],
+    f"{FILTERS}[1][0]": [[[1, 4], pair] for pair in ([51, 4], [0, 4], [True, 4])],
+    f"{FILTERS}[1][1]": [[[1, 4], pair] for pair in ([1, 0], [1, -4], [1, 4.0])],
+}
 
 
-@pytest.mark.parametrize(("key", "value"), BAD_VALUES, ids=lambda value: shown(value)[:40])
-def test_bad_value(key: str, value: object) -> None:
-    with pytest.raises(OptionsError) as error:
-        BiLMOptions.from_dict(changed(key, value), source="my.json")
-    message = str(error.value)
-    assert message.startswith("my.json: ")
-    assert key in message
-    assert "Expected" in message
-    assert len(message) < 400
-
-
-@pytest.mark.parametrize(
-    ("pair", "key"),
-    [
-        ([1], "char_cnn.filters[1]"),
-        ([1, 2, 3], "char_cnn.filters[1]"),
-        (3, "char_cnn.filters[1]"),
-        ("12", "char_cnn.filters[1]"),
-        ([51, 4], "char_cnn.filters[1][0]"),
-        ([0, 4], "char_cnn.filters[1][0]"),
-        ([True, 4], "char_cnn.filters[1][0]"),
-        ([1, 0], "char_cnn.filters[1][1]"),
-        ([1, -4], "char_cnn.filters[1][1]"),
-        ([1, 4.0], "char_cnn.filters[1][1]"),
-    ],
-)
-def test_bad_filter(pair: object, key: str) -> None:
-    with pytest.raises(OptionsError) as error:
-        BiLMOptions.from_dict(changed("char_cnn.filters", [[1, 4], pair]))
-    assert f" {key} is " in str(error.value)
+@pytest.mark.parametrize("key", BAD_VALUES)
+def test_bad_values(key: str) -> None:
+    for value in BAD_VALUES[key]:
+        with pytest.raises(OptionsError) as error:
+            BiLMOptions.from_dict(changed(key.partition("[")[0], value), source="my.json")
+        message = str(error.value)
+        assert message.startswith("my.json: ")
+        assert f"{key} is " in message
+        assert "Expected" in message
+        assert len(message) < 400
 
 
 def test_constructor_checks_too(options: BiLMOptions) -> None:
@@ -236,20 +206,17 @@ def test_nan_and_nesting_in_a_value(options: BiLMOptions, tmp_path: Path) -> Non
         assert part in str(error.value)
 
 
-def test_missing_file_folder_and_special_file(tmp_path: Path) -> None:
-    with pytest.raises(OptionsError, match="no such file"):
-        read_options(tmp_path / "options.json")
-    with pytest.raises(OptionsError, match="a folder"):
-        read_options(tmp_path)
-    if hasattr(os, "mkfifo"):
-        os.mkfifo(tmp_path / "pipe")
-        with pytest.raises(OptionsError, match="special file"):
-            read_options(tmp_path / "pipe")
-
-
-def test_byte_order_mark(options: BiLMOptions, tmp_path: Path) -> None:
-    (tmp_path / "options.json").write_text(json.dumps(options.to_dict()), encoding="utf-8-sig")
-    assert read_options(tmp_path / "options.json") == options
+def test_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, message in (
+        (tmp_path / "options.json", "no such file"),
+        (tmp_path, "a folder"),
+        (tmp_path / "pipe", "special file"),
+        ("https://example.org/options.json", "an address on the network"),
+        ("s3://bucket/options.json", "an address on the network"),
+    ):
+        with pytest.raises(OptionsError, match=message):
+            read_options(path)
 
 
 def test_write_and_read(options: BiLMOptions, tmp_path: Path) -> None:
@@ -315,15 +282,10 @@ def test_the_largest_number_of_parameters() -> None:
 
 
 def test_the_largest_file(tmp_path: Path) -> None:
+    """With a byte order mark, too."""
     path = tmp_path / "options.json"
-    path.write_bytes(json.dumps(SMALL.to_dict()).encode().ljust(2**20))
+    path.write_bytes(json.dumps(SMALL.to_dict()).encode("utf-8-sig").ljust(2**20))
     assert read_options(path) == SMALL
     path.write_bytes(path.read_bytes() + b" ")
-    with pytest.raises(OptionsError, match=r"1[,_]?048[,_]?576 bytes"):
+    with pytest.raises(OptionsError, match=r"1,048,576 bytes"):
         read_options(path)
-
-
-@pytest.mark.parametrize("address", ["https://example.org/options.json", "s3://bucket/options.json"])
-def test_an_address_is_refused(address: str) -> None:
-    with pytest.raises(OptionsError, match="an address on the network"):
-        read_options(address)

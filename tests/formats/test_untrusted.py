@@ -64,36 +64,37 @@ def test_facts_and_arrays(other: Callable[[str], None]) -> None:
 
 
 @pytest.mark.parametrize(
-    "described",
-    [["a", "O", [1]], ["a", "|V8", [1]], ["a", "<f4", [-1]], ["a", "<f4", [1.5]], ["a", "<f4", 3], ["a", 4, [1]], "a"],
+    "program",
+    [
+        *(
+            answer(described, data=bytes(100))
+            for described in (["a", "O", [1]], ["a", "|V8", [1]], ["a", "<f4", [-1]], ["a", "<f4", [1.5]])
+        ),
+        *(answer(described, data=bytes(100)) for described in (["a", "<f4", 3], ["a", 4, [1]], "a")),
+        *(f"{READY}sys.stdout.write({line} + '\\n')" for line in ("'[]'", "'x'", "'[' * 100_000")),
+    ],
 )
-def test_arrays_that_are_none(other: Callable[[str], None], described: object) -> None:
-    other(answer(described, data=bytes(100)))
+def test_an_answer_that_is_none(other: Callable[[str], None], program: str) -> None:
+    other(program)
     unanswered("gave an answer that does not fit", "SHA-256", max_bytes=1000)
 
 
-@pytest.mark.parametrize("line", ["[]", "x", "[" * 100_000])
-def test_an_answer_that_is_none(other: Callable[[str], None], line: str) -> None:
-    other(f"{READY}sys.stdout.write({line!r} + '\\n')")
-    unanswered("gave an answer that does not fit")
+BUSY = "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass\n"
+CRASH = "the HDF5 library crashed on this file, in a process of its own"
 
 
-@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGKILL"])
-def test_a_crash(other: Callable[[str], None], name: str) -> None:
-    other(f"{READY}os.kill(os.getpid(), signal.{name})")
-    unanswered(f"the HDF5 library crashed on this file, in a process of its own ({name})", "get it again")
-
-
-def test_the_end_in_the_middle_of_an_array(other: Callable[[str], None]) -> None:
-    other(answer(["a", "<f4", [2]], data=bytes(7)))
-    unanswered("exit code 0", max_bytes=8)
-
-
-@pytest.mark.slow
-def test_the_limit_of_computing_time(other: Callable[[str], None]) -> None:
-    lines = "import resource\nresource.setrlimit(resource.RLIMIT_CPU, (1, 2))\nwhile True: pass\n"
-    other(READY + lines)
-    unanswered("came to no end on this file within its limit of computing time")
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        *((f"{READY}os.kill(os.getpid(), signal.{name})", f"{CRASH} ({name})") for name in ("SIGSEGV", "SIGKILL")),
+        (answer(["a", "<f4", [2]], data=bytes(7)), f"{CRASH} (exit code 0)"),
+        ("raise SystemExit('there is no h5py')", "could not be started (there is no h5py)"),
+        pytest.param(READY + BUSY, "came to no end on this file within its limit of comp", marks=pytest.mark.slow),
+    ],
+)
+def test_how_it_ends(other: Callable[[str], None], program: str, message: str) -> None:
+    other(program)
+    unanswered(message, max_bytes=8)
 
 
 @pytest.mark.slow
@@ -109,9 +110,7 @@ def test_the_longest_limit_on_the_clock(other: Callable[[str], None]) -> None:
     assert asked(2**80)[1]["a"].tolist() == [0.0]
 
 
-def test_no_start(other: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    other("raise SystemExit('there is no h5py')")
-    unanswered("could not be started (there is no h5py)")
+def test_no_start(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/no/python")
     unanswered("could not be started", "No such file")
 
