@@ -354,7 +354,12 @@ class Probes:
         """
         x = _select(embed(bilm, self.train.sentences, progress), self._train_rows)
         y = _select(embed(bilm, self.dev.sentences, progress), self._dev_rows)
-        return (self._probe(*(x[k], y[k]) if k < len(x) else (x.mean(0), y.mean(0))) for k in range(len(x) + 1))
+        return self._scores(x, y)
+
+    def _scores(self, x: Array, y: Array) -> Iterator[Score]:
+        for pair in zip(x, y):
+            yield self._probe(*pair)
+        yield self._probe(x.mean(0), y.mean(0))
 
     def _probe(self, x: Array, y: Array) -> Score:
         classifier = fit(torch.from_numpy(x), self._numbers, len(self.labels), self.iterations)

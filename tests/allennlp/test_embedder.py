@@ -263,7 +263,9 @@ def test_the_network_that_was_given_stays_the_callers(golden: Path) -> None:
         assert before[name].tobytes() == values.tobytes()
 
 
-@pytest.mark.parametrize(("precision", "stateful"), [("float32", False), ("auto", True)])
+@pytest.mark.parametrize(
+    ("precision", "stateful"), [("float32", False), pytest.param("auto", True, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda embedder: pickle.loads(pickle.dumps(embedder))])
 def test_copies(
     golden: Path, copied: Callable[[ElmoEmbedder], ElmoEmbedder], stateful: bool, precision: Precision

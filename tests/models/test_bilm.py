@@ -139,15 +139,6 @@ def test_docs_own_their_layers() -> None:
         assert np.asarray(layers).flags.writeable
 
 
-def test_to_bytes_holds_all_and_copies_are_equal() -> None:
-    model = build_bilm(**FILES)
-    expected = model.predict(docs())
-    other = build_bilm(options_file="gone/options.json", weight_file="gone/weights.hdf5").from_bytes(model.to_bytes())
-    for copy in (other, model.copy(), other.copy()):
-        for a, b in zip(copy.predict(docs()), expected):
-            assert (a == b).all()
-
-
 def test_missing_files_name_the_setting() -> None:
     with pytest.raises(OptionsError, match=r"gone/options\.json.*model\.options_file"):
         build_bilm(options_file="gone/options.json", weight_file=FILES["weight_file"]).initialize()

@@ -413,15 +413,6 @@ def test_docs_that_version_0_1_0_wrote(nlp_following: Language) -> None:
     assert not old.user_data
 
 
-def test_a_component_listens_to_retokenised_docs(nlp_following: Language) -> None:
-    pipe = nlp_following.get_pipe("elmo")
-    doc = nlp_following(TEXT)
-    before = doc._.elmo_layers.copy()
-    merge(doc, doc[4:6])
-    read = pipe.source.read(doc)  # type: ignore[attr-defined]
-    np.testing.assert_allclose(read[:, 4], before[:, 4:6].mean(1), rtol=0, atol=1e-6)
-
-
 def cosine(a: np.ndarray, b: np.ndarray) -> float:
     return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
 

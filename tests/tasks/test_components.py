@@ -69,7 +69,9 @@ def results(nlp: Language, name: str, **settings: Any) -> tuple[list[Any], list[
     return spans, cats + [score for *_, group in groups for score in group.attrs.get("scores", ())]
 
 
-@TASKS
+@pytest.mark.parametrize(
+    "name", [name if name == "semantic_roles" else pytest.param(name, marks=pytest.mark.slow) for name in SIZES]
+)
 def test_saved_it_gives_the_same(name: str, tmp_path: Path) -> None:
     nlp = trained(name)
     nlp.to_disk(tmp_path)
@@ -91,6 +93,7 @@ def test_processes_give_the_same(name: str) -> None:
         np.testing.assert_allclose(scores, expected[1], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @TASKS
 def test_the_same_seed_gives_the_same(name: str) -> None:
     fix_random_seed(3)

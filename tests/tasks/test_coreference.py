@@ -132,12 +132,6 @@ def test_it_learns_docs_by_heart(learned: Language) -> None:
     assert scores["coref_lea_f"] == pytest.approx(1.0)
 
 
-def test_attributes(learned: Language) -> None:
-    doc = learned(Doc(learned.vocab, words=TEXT.split()))
-    assert [span.text for span in doc._.coref_clusters[0]] == ["Anna", "She"]
-    assert doc[8:9]._.coref_head.text == "an old man"
-
-
 def test_without_singletons(learned: Language) -> None:
     pipe = learned.get_pipe("coreference")
     pipe.cfg["singletons"] = False
