@@ -303,46 +303,39 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
     Raises SettingsError or OptionsError, each naming the setting, and the file unless it is an override that has no
     such setting. No text is looked for: see `check_new_run`.
     """
-    given = overrides or {}
-    with _in_file(path):
-        with _parsing():
-            written = dict(flat(Config().from_str(Path(path).read_text(encoding="utf8"), interpolate=False)))
-        _refuse_unknown(written)
+    given = dict(overrides or {})
     _refuse_unknown(given, ", given on the command line")
     tree: Tree = {}
     with _in_file(path):
-        with _parsing():
-            for key, entry, is_section in _fields():
-                if not is_section and entry.default is not MISSING:
-                    _put(tree, key, list(entry.default) if isinstance(entry.default, tuple) else entry.default)
-            for key, value in written.items():
-                if value != {}:  # an empty section
-                    _put(tree, key, _unescaped(value))
-            for key, value in given.items():
-                _put(tree, key, value)
-            tree = Config(tree, is_interpolated=False).interpolate()
-        config: PretrainConfig = _build(PretrainConfig, tree)
+        written = dict(flat(Config().from_str(Path(path).read_text(encoding="utf8"), interpolate=False)))
+        _refuse_unknown(written)
+        for key, entry, is_section in _fields():
+            if not is_section and entry.default is not MISSING:
+                _put(tree, key, list(entry.default) if isinstance(entry.default, tuple) else entry.default)
+        for key, value in written.items():
+            if value != {}:  # an empty section
+                _put(tree, key, _unescaped(value))
+        for key, value in given.items():
+            _put(tree, key, value)
+        config: PretrainConfig = _build(PretrainConfig, Config(tree, is_interpolated=False).interpolate())
     return config
+
+
+# what thinc and configparser raise for malformed files
+_MALFORMED = (OSError, ValueError, configparser.Error, LookupError, TypeError, AttributeError, RecursionError)
 
 
 @contextmanager
 def _in_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Put the name of the file before the message of an error."""
+    """Put the name of the file before the message of an error, and turn those of malformed files into SettingsError."""
     try:
         yield
     except ElmoError as error:
         raise type(error)(f"{path}: {error}") from error
-
-
-@contextmanager
-def _parsing() -> Iterator[None]:
-    """Turn what thinc and configparser raise for malformed files into SettingsError."""
-    try:
-        yield
-    except (OSError, ValueError, configparser.Error, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except _MALFORMED as error:
         reason = " ".join(str(error).split()) or type(error).__name__  # thinc's have several lines
         raise SettingsError(
-            f"not a configuration ({reason}). Expected sections and settings as spaCy's configs have."
+            f"{path}: not a configuration ({reason}). Expected sections and settings as spaCy's configs have."
         ) from error
 
 

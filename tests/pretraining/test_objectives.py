@@ -243,8 +243,7 @@ def test_accumulated_batches_give_the_mean_of_their_gradients(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", ["adamw", "muon", "adagrad"])
-@pytest.mark.parametrize("frozen", [0, 3 * TOKENS])
+@pytest.mark.parametrize(("name", "frozen"), [("adamw", 0), ("muon", 0), ("adagrad", 0), ("muon", 3 * TOKENS)])
 def test_a_restored_trainer_makes_the_same_updates(corpus: PreparedCorpus, kind: str, name: str, frozen: int) -> None:
     """Bit by bit, with the same dropout masks, and also from the middle of the frozen part."""
     optimizer = OptimizerSettings(name, learning_rate=0.01)
@@ -317,8 +316,8 @@ def objective_of(settings: OptimizerSettings) -> tuple[AdaptiveSoftmax, Adaptive
 
 
 def test_an_update_adds_up_batches_and_forgets_them() -> None:
-    """Adagrad from sums of 1: w - rate * g / sqrt(1 + g ** 2)."""
-    softmax, objective = objective_of(OptimizerSettings("adagrad", learning_rate=9.0))
+    """Adagrad from sums of 1: w - rate * g / sqrt(1 + g ** 2). Weight decay is not used."""
+    softmax, objective = objective_of(OptimizerSettings("adagrad", learning_rate=9.0, weight_decay=0.5))
     before = [parameter.detach().double() for parameter in softmax.parameters()]
     scorer = objective.scorer(torch.zeros(2, 1, 1, dtype=torch.int64), 0, Group())
     for value in (2.0, 1.0):
@@ -331,13 +330,3 @@ def test_an_update_adds_up_batches_and_forgets_them() -> None:
     objective.update(objective.gradients(), 0.25, step=2)
     for parameter, old in zip(softmax.parameters(), middle):
         torch.testing.assert_close(parameter.detach().double(), old + 0.25 * 4 / 26**0.5, rtol=0, atol=1e-6)
-
-
-def test_weight_decay_is_not_used() -> None:
-    softmax, objective = objective_of(OptimizerSettings(weight_decay=0.5))
-    before = [parameter.detach().clone() for parameter in softmax.parameters()]
-    objective.add(
-        objective.scorer(torch.zeros(2, 1, 1, dtype=torch.int64), 0, Group()), [torch.zeros_like(p) for p in before]
-    )
-    objective.update(objective.gradients(), 1.0, step=1)
-    assert all(torch.equal(a, b) for a, b in zip(before, softmax.parameters()))
