@@ -36,8 +36,8 @@ bench: $(VENV)/installed-dev
 	$(BIN)/python -m benchmarks.memory peaks
 	$(BIN)/python -m benchmarks.memory stream --plot runs/memory/stream.png
 	$(BIN)/python -m benchmarks.first_vector
-	$(BIN)/python -m benchmarks.busy_neighbour
 	$(BIN)/python -m benchmarks.without_parts
+	$(BIN)/python -m benchmarks.without_parts --neighbour
 
 # the compiled loops with gcc's sanitizers, with each instruction set of this machine
 CALLS ?= 10000

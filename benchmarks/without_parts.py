@@ -1,12 +1,17 @@
 """What each part of the engine brings: its rate with one part switched off, as a share of the whole engine's, in turns.
 
-python -m benchmarks.without_parts
-python -m benchmarks.without_parts --size mini --batch 128 --precisions bfloat16
+    python -m benchmarks.without_parts
+    python -m benchmarks.without_parts --neighbour --batch 32 --rounds 2
+
+--neighbour: its rate with one busy process beside it, a Python loop that keeps one core busy, instead. Other processes'
+load is printed without it.
 """
 
+import subprocess
+import sys
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -65,6 +70,20 @@ OFF: dict[str, list[Callable[[], Any]]] = {
 }
 
 
+@contextmanager
+def neighbour() -> Iterator[int]:
+    """Keep a core busy meanwhile. Yields the process."""
+    process = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait()
+
+
+NEIGHBOUR: dict[str, list[Callable[[], Any]]] = {"nothing": [], "nothing, with a busy neighbour": [neighbour]}
+
+
 def seconds_of(whole: Engine, sentences: Sentences, batch: int, boundaries: bool) -> float:
     """Run all batches once."""
     begin = time.perf_counter()
@@ -81,6 +100,7 @@ def main() -> None:
     parser = parser_of(__doc__, "size", "precisions", "threads")
     parser.add_argument("--batch", type=int, default=128, help="sentences of a batch")
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each row")
+    parser.add_argument("--neighbour", action="store_true", help="measure with a busy process beside it")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     bilm = random_bilm(options_of(args.size))
@@ -89,17 +109,18 @@ def main() -> None:
     print(f"{args.size} size, batch {args.batch}, {args.threads} threads, {args.rounds} rounds\n")
     print("| precision | switched off | tokens/s | share | others' cores |\n| --- | --- | --: | --: | --- |")
     for precision in args.precisions:
-        series: dict[str, Rounds] = {name: [] for name in OFF if precision in name or "bfloat16" not in name}
+        ways = NEIGHBOUR if args.neighbour else OFF
+        series: dict[str, Rounds] = {name: [] for name in ways if precision in name or "bfloat16" not in name}
         for turn in range(args.rounds + 1):  # the first warms up
             for name, rounds in series.items():
                 with ExitStack() as stack:
-                    for patch in OFF[name]:
-                        stack.enter_context(patch())
+                    entered = [stack.enter_context(way()) for way in ways[name]]
+                    pids = [one for one in entered if isinstance(one, int)]
                     one_pass = partial(
                         seconds_of, make_engine(bilm, precision), sentences, args.batch, name == BOUNDARIES
                     )
                     one_pass()
-                    found = measured(partial(rate_of, one_pass, tokens, LEAST), PAUSE)
+                    found = measured(partial(rate_of, one_pass, tokens, LEAST), PAUSE, *pids)
                     if turn:
                         rounds.append(found)
                 del one_pass

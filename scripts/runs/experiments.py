@@ -53,7 +53,7 @@ NETWORKS = {
     BOTH: Network("[x with static vectors; ELMo]", vectors=True),
     MIDI: _other_bilm("[x; ELMo] with en_midi", "packages/en_midi/spacy_elmo_en_midi", width=512),
     TUNED: _other_bilm("[x; tuned]", "assets/tuned/{task}"),
-    # trained for half an hour of one core, as the vectors are (scripts/embeddings)
+    # trained for half an hour of one core, as the vectors are (scripts/bilms/embeddings.py)
     PRETRAINED: Network("x initialised by `spacy pretrain`", elmo=False, pretrained=True),
     SHORT: _other_bilm("[x; a biLM of half an hour]", "assets/short_bilm"),
 }
@@ -74,17 +74,15 @@ class Task(NamedTuple):
     networks: Mapping[str, Network] = NETWORKS
 
 
+def _task(name: str, title: str, measures: Mapping[str, str], paper: tuple[float, str] | None, **more: Any) -> Task:
+    return Task(name, title, measures, {"test": f"corpus/{name}/test.spacy"}, name, paper=paper)._replace(**more)
+
+
 def _ner(name: str, title: str, more: Mapping[str, Any] = {}) -> Task:
     paths = {f"paths.{part}": f"corpus/{name}/{part}.spacy" for part in ("train", "dev")}
-    return Task(
-        name,
-        title,
-        {"ents_f": "F1", "ents_p": "precision", "ents_r": "recall"},
-        {"test": f"corpus/{name}/test.spacy"},
-        "ner",
-        {} if name == "ner" else {**paths, **more},
-        paper=(21.0, "CoNLL-2003"),
-    )
+    measures = {"ents_f": "F1", "ents_p": "precision", "ents_r": "recall"}
+    settings = {} if name == "ner" else {**paths, **more}
+    return _task(name, title, measures, (21.0, "CoNLL-2003"), config="ner", settings=settings)
 
 
 _NEWSWIRE = _ner(
@@ -92,67 +90,29 @@ _NEWSWIRE = _ner(
     "Entities, Worldwide Newswire",
     {"nlp.after_pipeline_creation": {"@callbacks": "spacy-elmo.NumpyGemm.v1"}},  # as in configs/tagger.cfg
 )
-_EWT = Task(
+_EWT = _task(
     "tagger",
     "Tags, morphology and dependencies, UD English EWT",
     {"dep_las": "LAS", "dep_uas": "UAS", "tag_acc": "tags", "pos_acc": "universal tags", "morph_acc": "morphology"},
-    {"test": "corpus/tagger/en_ewt-ud-test.spacy"},
-    "tagger",
+    None,
+    tests={"test": "corpus/tagger/en_ewt-ud-test.spacy"},
     gold_preproc=True,
 )
+_ROLES = {"roles_f": "F1", "roles_p": "precision", "roles_r": "recall"}
+_COREFERENCE = {"coref_f": "mean F1", "coref_muc_f": "MUC", "coref_b3_f": "B-cubed", "coref_ceaf_f": "CEAF-phi4"}
+_COREFERENCE |= {"coref_lea_f": "LEA", "coref_mentions_f": "mentions"}
+_PAIRS = {"test": "corpus/entailment/test.spacy", "SICK": "corpus/entailment/sick_test.spacy"}
+_ENTAILMENT = {"cats_acc": "accuracy", "cats_macro_f": "macro F1"}
 TASKS = (
     _ner("ner", "Entities, Broad Twitter"),
     _ner("ner_wnut17", "Entities, WNUT-17"),
     _NEWSWIRE,
     _EWT,
-    Task(
-        "textcat",
-        "Sentiment, SST-5",
-        {"cats_micro_f": "accuracy"},
-        {"test": "corpus/textcat/test.spacy"},
-        "textcat",
-        paper=(6.8, "SST-5"),
-    ),
-    Task(
-        "roles",
-        "Semantic roles, PropBank on UD English EWT",
-        {"roles_f": "F1", "roles_p": "precision", "roles_r": "recall"},
-        {"test": "corpus/roles/test.spacy"},
-        "roles",
-        given=("predicates",),
-        paper=(17.2, "OntoNotes"),
-    ),
-    Task(
-        "coreference",
-        "Coreference, LitBank",
-        {
-            "coref_f": "mean F1",
-            "coref_muc_f": "MUC",
-            "coref_b3_f": "B-cubed",
-            "coref_ceaf_f": "CEAF-phi4",
-            "coref_lea_f": "LEA",
-            "coref_mentions_f": "mentions",
-        },
-        {"test": "corpus/coreference/test.spacy"},
-        "coreference",
-        paper=(9.8, "OntoNotes"),
-    ),
-    Task(
-        "entailment",
-        "Entailment, SNLI",
-        {"cats_acc": "accuracy", "cats_macro_f": "macro F1"},
-        {"test": "corpus/entailment/test.spacy", "SICK": "corpus/entailment/sick_test.spacy"},
-        "entailment",
-        paper=(5.8, "SNLI"),
-    ),
-    Task(
-        "answers",
-        "Answers, XQuAD (English)",
-        {"answers_f1": "F1", "answers_em": "exact match"},
-        {"test": "corpus/answers/test.spacy"},
-        "answers",
-        paper=(24.9, "SQuAD"),
-    ),
+    _task("textcat", "Sentiment, SST-5", {"cats_micro_f": "accuracy"}, (6.8, "SST-5")),
+    _task("roles", "Semantic roles, PropBank on UD English EWT", _ROLES, (17.2, "OntoNotes"), given=("predicates",)),
+    _task("coreference", "Coreference, LitBank", _COREFERENCE, (9.8, "OntoNotes")),
+    _task("entailment", "Entailment, SNLI", _ENTAILMENT, (5.8, "SNLI"), tests=_PAIRS),
+    _task("answers", "Answers, XQuAD (English)", {"answers_f1": "F1", "answers_em": "exact match"}, (24.9, "SQuAD")),
 )
 
 # One change at a time in [x; ELMo], and shares of the training part. All networks learn for the same number of updates,
@@ -232,11 +192,7 @@ ABLATIONS = (
     _ablation("ablations_newswire", _NEWSWIRE, "corpus/ner_newswire/dev.spacy", "both"),
     # min_action_freq: else the parser has no labels that are rare in a small share
     _ablation(
-        "ablations_ewt",
-        _EWT,
-        "corpus/tagger/en_ewt-ud-dev.spacy",
-        "input",
-        {"components.parser.min_action_freq": 1},
+        "ablations_ewt", _EWT, "corpus/tagger/en_ewt-ud-dev.spacy", "input", {"components.parser.min_action_freq": 1}
     ),
     _articles(),
 )
