@@ -113,7 +113,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("page", "snippet"),
     [
-        (page, snippet)
+        pytest.param(page, snippet, marks=[pytest.mark.slow] * (page in ("tasks.md", "training.md")))
         for page in ("coming_from.md", "corpora.md", "neighbours.md", "performance.md", "tasks.md", "training.md")
         for snippet in code(page)
     ],

@@ -1,6 +1,7 @@
 """What design holds the package together: imports point one way, and registered names resolve."""
 
 import ast
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib.metadata import EntryPoint, distribution
 from pathlib import Path
@@ -51,6 +52,7 @@ def imports_of(path: Path, package: Path) -> set[str]:
     return names
 
 
+@cache
 def graph(package: Path) -> dict[str, set[str]]:
     """The modules of a package that each of its modules imports, or imports something from."""
     known = modules(package)

@@ -226,6 +226,7 @@ def embed(
                     code=code,
                     progress=lambda tokens, size: bar.update(size),
                 )
+                bar.total = bar.total and bar.n  # it may have been an estimate
             n_cut, n_empty = summary.cut_words, 0
             told = f"{summary.documents:,} documents, {summary.sentences:,} sentences, {summary.tokens:,} tokens"
             if summary.shards:

@@ -1,4 +1,4 @@
-"""What the tests of commands share: a small biLM, and quick tests without processes of their own."""
+"""What the tests of commands share."""
 
 import os
 import warnings
@@ -11,9 +11,14 @@ import pytest
 from spacy_elmo.formats import contents, vectors, weights
 
 
+@pytest.fixture
+def apart() -> None:
+    """Reads HDF5 files of strangers in a process of its own, as users' commands do."""
+
+
 @pytest.fixture(autouse=True)
 def here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reads HDF5 files of strangers in this process, but in slow tests."""
+    """Reads HDF5 files of strangers in this process, but for tests that ask for `apart`."""
 
     def ask(task: Callable[..., Any], path: Path, arguments: dict[str, Any], *_: Any, **__: Any) -> tuple[Any, ...]:
         with warnings.catch_warnings(record=True) as told:
@@ -21,7 +26,7 @@ def here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
             facts, arrays = task(path=os.fspath(path), **arguments)
         return facts, arrays, [str(warning.message) for warning in told]
 
-    if request.node.get_closest_marker("slow") is None:
+    if "apart" not in request.fixturenames:
         for module in (contents, vectors, weights):
             monkeypatch.setattr(module, "ask", ask)
 

@@ -346,6 +346,7 @@ def test_a_process_that_is_stopped(tmp_path: Path) -> None:
     assert not list((tmp_path / "out").iterdir())
 
 
+@pytest.mark.slow
 def test_code_is_imported_before_a_pipeline_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "code.py").write_text(CODE, encoding="utf8")
     nlp = spacy.blank("en")

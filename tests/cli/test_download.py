@@ -197,7 +197,7 @@ def test_bad_hashes_and_places(server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_hdf5_file_is_checked(server: Server, tmp_path: Path, golden: Path) -> None:
+def test_an_hdf5_file_is_checked(server: Server, tmp_path: Path, golden: Path, apart: None) -> None:
     """At the end of a download and if it was there; one that HDF5 reads without end stays, and is told."""
     path = tmp_path / "source.hdf5"
     for hostile in (False, True):
@@ -272,6 +272,7 @@ def test_what_is_in_the_folder(source: Path, server: Server, tmp_path: Path) -> 
     assert contents(tmp_path / "cache/small") == {}
 
 
+@pytest.mark.slow
 def test_the_name_is_a_model_everywhere(source: Path, text: Path, tmp_path: Path) -> None:
     """The files are those of a model of AllenNLP's format, so their folder gives what to expect."""
     download("small")

@@ -117,6 +117,7 @@ def test_official_models(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert f"model {told}" in run(model)
 
 
+@pytest.mark.slow
 def test_several_models(model: Path, golden: Path) -> None:
     both = [model / "options.json", golden / "random_b" / "options.json"]
     assert "2 options files were given with weights" in run(model / "weights.hdf5", *both, code=1)
@@ -173,7 +174,7 @@ def test_what_can_not_be_read(model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_file_that_hdf5_reads_without_end(model: Path) -> None:
+def test_a_file_that_hdf5_reads_without_end(model: Path, apart: None) -> None:
     make_heap_cycle(model / "weights.hdf5")
     assert "get it again" in run(model, code=1)
 
@@ -181,6 +182,7 @@ def test_a_file_that_hdf5_reads_without_end(model: Path) -> None:
 # Pipelines
 
 
+@pytest.mark.slow
 def test_saved_and_installed_pipelines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed one has the files of `spacy package` and pip."""
     nlp = spacy.blank("en")
@@ -235,6 +237,7 @@ def test_embedded_sentences(tmp_path: Path) -> None:
     assert "those in groups, such as a group for each document, are not read" in run(path, code=1)
 
 
+@pytest.mark.slow
 def test_docs(golden: Path, text: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.spacy"
     for layers, expected in (

@@ -119,6 +119,7 @@ def test_each_component_trains(all_tasks: tuple[Any, Any], tmp_path: Path) -> No
     assert alone == {key: config["components"][key] for key in ("elmo", "ner")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pipeline", "keys"),
     [
@@ -219,6 +220,7 @@ def test_no_vectors_are_carried_along(data: Path, tmp_path: Path) -> None:
     assert sizes["layers"] > 20 * 4 * 3 * 256 * 4  # docs, tokens, layers, width, bytes
 
 
+@pytest.mark.slow
 def test_sizes_are_the_quickstarts(tmp_path: Path) -> None:
     for optimize in ("efficiency", "accuracy"):
         run("--pipeline", "tagger", "--optimize", optimize, tmp_path / f"{optimize}.cfg")
@@ -250,6 +252,7 @@ def test_what_is_not_elmos_is_as_spacy_has_it(tmp_path: Path) -> None:
     assert before == after
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["semantic_roles", "coreference", "entailment", "answers"])
 def test_the_mixes_of_the_papers_other_tasks_are_those_of_the_experiments(name: str, tmp_path: Path) -> None:
     run("--pipeline", f"ner,{name}", "--optimize", "accuracy", tmp_path / "task.cfg")
@@ -261,6 +264,7 @@ def test_the_mixes_of_the_papers_other_tasks_are_those_of_the_experiments(name: 
     assert (written["ner"]["elmo"]["mix"]["gamma"], written["ner"]["elmo"]["mix"]["dropout"]) == (1.0, 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "score"), [("coreference", "coref_f"), ("ner", "ents_f")])
 def test_the_sentencizer_has_no_part_in_the_score(name: str, score: str, tmp_path: Path) -> None:
     run("--pipeline", f"sentencizer,{name}", tmp_path / "task.cfg")
@@ -275,6 +279,7 @@ def test_another_language(tmp_path: Path) -> None:
     assert load_config(tmp_path / "de.cfg")["nlp"]["lang"] == "de"
 
 
+@pytest.mark.slow
 def test_the_language_of_the_bilms_card(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN, tmp_path / "bilm")
     files = ["--options-file", tmp_path / "bilm" / "options.json", "--weight-file", tmp_path / "bilm" / "weights.hdf5"]

@@ -77,6 +77,7 @@ def test_what_commands_print(command: str) -> None:
     assert named == expected.replace('"files"', f'"{NAME}"')
 
 
+@pytest.mark.slow
 def test_what_commands_write() -> None:
     written = []
     for model in (NAME, "files"):
@@ -91,6 +92,7 @@ def test_what_commands_write() -> None:
     assert (config["paths"]["init"], config["training"]["frozen_tokens"]) == (NAME, 0)
 
 
+@pytest.mark.slow
 def test_info(package: Path) -> None:
     output = run("elmo", "info", NAME)
     for name in ("options.json", "weights.hdf5", "softmax.hdf5"):
@@ -139,7 +141,10 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("reason", ["hidden", "not installed", "lacks weights", "can't be loaded"])
+@pytest.mark.parametrize(
+    "reason",
+    ["hidden", "not installed", *(pytest.param(name, marks=pytest.mark.slow) for name in ("lacks weights", "fails"))],
+)
 def test_a_name_that_can_not_be_used(reason: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All commands, and what is called in Python, tell the same."""
     Path("tune.cfg").write_text("[paths]\n", encoding="utf8")
@@ -147,7 +152,7 @@ def test_a_name_that_can_not_be_used(reason: str, package: Path, monkeypatch: py
         "hidden": ["a file or folder of this name is in the current folder"],
         "not installed": ["pip install ./packages/en_midi", "spacy-elmo-en-midi"],
         "lacks weights": ["weights.hdf5 missing", str(package), f"{package.name}:folder", "install it again"],
-        "can't be loaded": ["gives no folder", "half a package", f"{package.name}:folder"],
+        "fails": ["gives no folder", "half a package", f"{package.name}:folder"],
     }[reason]
     if reason == "hidden":
         Path(NAME).mkdir()
@@ -203,6 +208,7 @@ def test_before_the_first_evaluation(folder: Path, tmp_path: Path, model: str) -
     assert not new.exists()
 
 
+@pytest.mark.slow
 def test_its_best_model_is_taken(folder: Path, tmp_path: Path) -> None:
     best, text = folder / "model-best", tmp_path / "text.txt"
     output = run("elmo", "info", folder)
@@ -229,6 +235,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["", "model-best"])
 def test_no_file_of_a_run_is_replaced(folder: Path, tmp_path: Path, model: str) -> None:
     (folder / "model-last").mkdir()
@@ -256,6 +263,7 @@ def restart(folder: Path, *more: str | Path, code: int = 0) -> str:
     return run("elmo", "pretrain", config, folder, "--restart", *small.split(), *more, code=code)
 
 
+@pytest.mark.slow
 def test_a_restart_that_would_miss_what_it_renames(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "words.txt").write_text("<S>\n</S>\n<UNK>\nthe\ncat\n", encoding="utf8")
     for name in ("text.txt", "words.txt"):

@@ -66,6 +66,7 @@ def test_table_and_choices(text: Path) -> None:
     assert "bank" not in {one["word"].lower() for one in others}
 
 
+@pytest.mark.slow
 def test_the_index_is_written_once(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = (*QUERY, "--json")
     expected = run(text, *arguments, "--layer", "mix")
@@ -85,6 +86,7 @@ def test_the_index_is_written_once(text: Path, tmp_path: Path, monkeypatch: pyte
     assert {one["sentence"] for one in found} == {"Another bank ."}
 
 
+@pytest.mark.slow
 def test_standard_input_and_languages(tmp_path: Path) -> None:
     query = ("-q", "I know the bank.", "-w", "bank", "-l", "en", "-n", 1, "--json", *SMALL)
     arguments = ("-", *query, "-i", tmp_path / "index")

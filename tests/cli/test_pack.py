@@ -37,6 +37,7 @@ def test_sizes_and_changes_are_printed(model: Path, tmp_path: Path) -> None:
     assert "is packed already: its weights have 10 bits or fewer" in run("pack", tmp_path / "packed", tmp_path / "b")
 
 
+@pytest.mark.slow
 def test_options(model: Path, tmp_path: Path, golden: Path) -> None:
     output = run("pack", model, tmp_path / "packed", "--mantissa-bits", "3", "--softmax", "none")
     assert "softmax.hdf5" not in output
@@ -78,6 +79,7 @@ def test_a_stopped_command(model: Path, tmp_path: Path, monkeypatch: pytest.Monk
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+@pytest.mark.slow
 def test_evaluating_the_embedded_bilm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")

@@ -60,6 +60,7 @@ def test_json(corpora: tuple[Path, Path]) -> None:
     assert layers[0]["trained"] == layers[0]["random"] == {"accuracy": 1.0, "f1": 1.0}
 
 
+@pytest.mark.slow
 def test_f1_in_the_table(corpora: tuple[Path, Path]) -> None:
     output = run("elmo", "probe", *corpora, "--attr", "ent", "--model", GOLDEN, "--limit", 20)
     assert "80 tokens to train on, 40 to score" in output
@@ -67,6 +68,7 @@ def test_f1_in_the_table(corpora: tuple[Path, Path]) -> None:
     assert "F1: of the labels other than O" in output
 
 
+@pytest.mark.slow
 def test_labels_that_the_training_part_lacks(corpora: tuple[Path, Path]) -> None:
     docs = DocBin().from_disk(corpora[1])
     docs.add(Doc(Vocab(), words=["so"], tags=["R"]))

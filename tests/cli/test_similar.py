@@ -117,6 +117,7 @@ def test_standard_input_in_several_batches() -> None:
     assert f"line {n}: *bank* {n - 1} compared with {n - 1} other" in output
 
 
+@pytest.mark.slow
 def test_pipelines_and_languages(text: Path, tmp_path: Path) -> None:
     """bank? is the word with punctuation if the text is split at blanks."""
     nlp = spacy.blank("en")

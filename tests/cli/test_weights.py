@@ -5,13 +5,14 @@ import math
 import shutil
 import sys
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import commands
 import numpy as np
 import pytest
 import spacy
-from commands import invoke
 from spacy.language import Language
 from spacy.training import Example
 
@@ -35,23 +36,13 @@ def tok2vec(source: dict[str, Any], both: bool) -> dict[str, Any]:
         "source": source,
         "mix": {"@layers": "spacy-elmo.ScalarMix.v1"},
     }
+    embed = {"width": 8, "attrs": ["NORM"], "rows": [50], "include_static_vectors": False}
+    encode = {"width": 8, "depth": 1, "window_size": 1, "maxout_pieces": 2}
     return {
         "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
-        "embed": {
-            "@architectures": "spacy.MultiHashEmbed.v2",
-            "width": 8,
-            "attrs": ["NORM"],
-            "rows": [50],
-            "include_static_vectors": False,
-        },
+        "embed": {"@architectures": "spacy.MultiHashEmbed.v2", **embed},
         "elmo": elmo,
-        "encode": {
-            "@architectures": "spacy.MaxoutWindowEncoder.v2",
-            "width": 8,
-            "depth": 1,
-            "window_size": 1,
-            "maxout_pieces": 2,
-        },
+        "encode": {"@architectures": "spacy.MaxoutWindowEncoder.v2", **encode},
         "output_elmo": deepcopy(elmo) if both else None,
     }
 
@@ -90,20 +81,19 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def run(*arguments: object, code: int = 0) -> str:
-    return invoke("elmo", "weights", *arguments, code=code).output
-
-
-def error(*arguments: object) -> str:
-    return " ".join(run(*arguments, code=1).split())
+run = partial(commands.run, "elmo", "weights")
+error = partial(run, code=1)
 
 
 def test_the_table(saved: Path) -> None:
-    rows = [line.split() for line in run(saved).splitlines()]
-    assert ["component", "place", "source", "layer", "0", "layer", "1", "layer", "2", "gamma"] in rows
-    assert ["tagger", "input", "elmo", "0.250", "0.500", "0.250", "0.500"] in rows
-    assert ["tagger", "output", "elmo", "0.000", "1.000", "0.000", "2.000"] in rows
-    assert ["ner", "input", "biLM", "0.333", "0.333", "0.333", "-1.250"] in rows
+    output = run(saved)
+    for row in (
+        "component place source layer 0 layer 1 layer 2 gamma",
+        "tagger input elmo 0.250 0.500 0.250 0.500",
+        "tagger output elmo 0.000 1.000 0.000 2.000",
+        "ner input biLM 0.333 0.333 0.333 -1.250",
+    ):
+        assert row in output
 
 
 def test_json_is_alone_and_holds_the_parameters(saved: Path, tmp_path: Path) -> None:
@@ -118,18 +108,9 @@ def test_json_is_alone_and_holds_the_parameters(saved: Path, tmp_path: Path) -> 
             np.testing.assert_allclose(mix["weights"], np.divide(exponentials, sum(exponentials)), rtol=0, atol=1e-6)
 
 
-def test_no_elmo_pipe_is_needed(tmp_path: Path) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("tagger", config={"model": {"tok2vec": tok2vec(BILM, True)}})
-    initialize(nlp)
-    nlp.to_disk(tmp_path / "model")
-    mixes = json.loads(run(tmp_path / "model", "--json"))
-    assert [(mix["place"], mix["source"]) for mix in mixes] == [("input", "biLM"), ("output", "biLM")]
-
-
 @pytest.mark.slow
 def test_mixes_of_different_depths(tmp_path: Path) -> None:
-    """The shorter row stays in line: gamma is the last column in both."""
+    """No elmo pipe is needed. The shorter row stays in line: gamma is the last column in both."""
     nlp = spacy.blank("en")
     for name in ("tagger", "ner"):
         nlp.add_pipe(name, config={"model": {"tok2vec": tok2vec(BILM, False)}})
@@ -137,7 +118,7 @@ def test_mixes_of_different_depths(tmp_path: Path) -> None:
     for (name, _), mix in places(nlp).items():
         mix.set_param("w", np.zeros({"tagger": 2, "ner": 4}[name], "f"))
     nlp.to_disk(tmp_path / "model")
-    output = run(tmp_path / "model", "--plot", tmp_path / "weights.png")
+    output = commands.invoke("elmo", "weights", tmp_path / "model", "--plot", tmp_path / "weights.png").output
     lines = {line.split()[0]: line for line in output.splitlines() if line.strip()}
     assert lines["tagger"].split()[3:] == ["0.500", "0.500", "1.000"]
     assert lines["ner"].split()[3:] == ["0.250", "0.250", "0.250", "0.250", "1.000"]
@@ -152,7 +133,7 @@ def test_what_the_picture_shows(saved: Path, tmp_path: Path, monkeypatch: pytest
     savefig = Figure.savefig
     monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (drawn.append(self), savefig(self, *a, **k)))
     output = run(saved, "--plot", tmp_path / "weights.png")
-    assert "weights.png: the picture of it" in " ".join(output.split())
+    assert "weights.png: the picture of it" in output
     assert [path.name for path in tmp_path.iterdir()] == ["weights.png"]
     assert (tmp_path / "weights.png").read_bytes().startswith(b"\x89PNG")
     axes = drawn[0].axes[0]
@@ -169,70 +150,43 @@ def test_what_the_picture_shows(saved: Path, tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.slow
 def test_pictures_that_cannot_be_drawn(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "does not exist" in error(saved, "--plot", tmp_path / "no" / "weights.png")
-    (tmp_path / "folder.png").mkdir()
-    assert "it is a folder" in error(saved, "--plot", tmp_path / "folder.png")
-    assert "of the format 'doc'" in error(saved, "--plot", tmp_path / "weights.doc")
-    assert "of the format ''" in error(saved, "--plot", tmp_path / "weights")
     (tmp_path / "weights.png").write_text("mine", encoding="utf8")
+    assert "does not exist" in error(saved, "--plot", tmp_path / "no" / "weights.png")
+    assert "of the format 'doc'" in error(saved, "--plot", tmp_path / "weights.doc")
     for name in ("matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)
-    message = error(saved, "--plot", tmp_path / "weights.png")
-    assert "--plot needs matplotlib" in message
-    assert "pip install matplotlib" in message
-    assert (tmp_path / "weights.png").read_text(encoding="utf8") == "mine"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.png", "weights.png"]
-
-
-def test_pipelines_without_a_mix(tmp_path: Path) -> None:
-    spacy.blank("en").to_disk(tmp_path / "blank")
-    assert "no mix of a biLM's layers in the components (none)" in error(tmp_path / "blank")
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo", config={"model": FILES})
-    nlp.to_disk(tmp_path / "elmo")
-    message = error(tmp_path / "elmo", "--plot", tmp_path / "weights.png")
-    assert "no mix of a biLM's layers in the components elmo" in message
-    assert not (tmp_path / "weights.png").exists()
-
-
-def cut(path: Path) -> None:
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["config.cfg", "meta.json", "tagger/model", "ner/moves"])
-def test_damaged_pipelines(name: str, saved: Path, tmp_path: Path) -> None:
-    shutil.copytree(saved, tmp_path / "model")
-    cut(tmp_path / "model" / name)
-    assert "can't be loaded (" in error(tmp_path / "model")
-
-
-def test_wrong_paths(tmp_path: Path) -> None:
-    for path in (tmp_path / "no", tmp_path, "no_such_package"):
-        assert f"{path}: can't be loaded (" in error(path)
-
-
-def test_mixes_that_are_not_finite(saved: Path, tmp_path: Path) -> None:
-    nlp = spacy.load(saved)
-    places(nlp)["ner", "input"].set_param("gamma", np.array([np.nan], "f"))
-    nlp.to_disk(tmp_path / "model")
-    message = error(tmp_path / "model", "--json")
-    assert "the mix of 'ner' (input) has w [1.0, 1.0, 1.0] and gamma nan. Expected finite numbers" in message
+    assert "--plot needs matplotlib" in error(saved, "--plot", tmp_path / "weights.png")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"weights.png": "mine"}
 
 
 @pytest.mark.slow
 def test_a_plot_has_room_for_long_names(tmp_path: Path) -> None:
     """Matplotlib warns if it has none, and a warning is an error here."""
     mix = LearnedMix(component="x" * 70, place="input", source="elmo", weights=[0.2, 0.3, 0.5], w=[0.0] * 3, gamma=1.0)
-    plot_weights([mix], tmp_path / "weights.png")
     plot_weights([mix] * 14, tmp_path / "more.png")
 
 
-def test_what_is_no_pipeline(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_what_has_no_mix(saved: Path, tmp_path: Path) -> None:
     trained = tmp_path / "out" / "model-best"
     trained.parent.mkdir()
     spacy.blank("en").to_disk(trained)
-    told = " ".join(run(trained.parent, code=1).split())
-    assert "the folder that spacy train wrote pipelines to. Expected one of them: give" in told
-    for name in ("en_mini", "original"):
-        assert f"{name}: the name of a biLM. Expected a saved pipeline" in " ".join(run(name, code=1).split())
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": FILES})
+    nlp.to_disk(tmp_path / "elmo")
+    nlp = spacy.load(saved)
+    places(nlp)["ner", "input"].set_param("gamma", np.array([np.nan], "f"))
+    nlp.to_disk(tmp_path / "nan")
+    shutil.copytree(saved, tmp_path / "cut")
+    (tmp_path / "cut" / "ner" / "moves").write_bytes(b"\xff")
+    for path, told in (
+        (trained, "no mix of a biLM's layers in the components (none)"),
+        (trained.parent, "the folder that spacy train wrote pipelines to. Expected one of them: give"),
+        (tmp_path / "elmo", "no mix of a biLM's layers in the components elmo"),
+        (tmp_path / "nan", "the mix of 'ner' (input) has w [1.0, 1.0, 1.0] and gamma nan. Expected finite numbers"),
+        (tmp_path / "cut", "can't be loaded ("),
+        (tmp_path, f"{tmp_path}: can't be loaded ("),
+        ("no_such_package", "no_such_package: can't be loaded ("),
+        ("en_mini", "en_mini: the name of a biLM. Expected a saved pipeline"),
+    ):
+        assert told in error(path)
