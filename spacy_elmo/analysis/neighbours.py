@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,6 @@ VERSION = 1
 MIX: Literal["mix"] = "mix"
 Layer = int | Literal["mix"]
 _MOST_BYTES = 2**16
-_MOST_WIDTH = 2**20
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def write_header(folder: Path, header: Header) -> None:
 
 
 def read_header(folder: Path) -> Header:
-    """Read index.json of a folder. Raises CorpusError if it is missing, damaged or of another version."""
+    """Read index.json of a folder, whose values `WordIndex` compares. Raises CorpusError if it is none."""
     try:
         record = read_json(folder / HEADER, _MOST_BYTES)
     except OSError as error:
@@ -84,21 +83,9 @@ def read_header(folder: Path) -> Header:
             f"{folder}: an index in version {shown(version)} of its format. Expected version {VERSION}: make it again."
         )
     try:
-        return _header(record)
-    except (KeyError, TypeError) as error:
+        return Header(*(record[name] for name in ("bilm", "model", "layer", "width", "text")))
+    except KeyError as error:
         raise CorpusError(_INDEX_DAMAGED.format(folder=folder, reason=f"{HEADER}: {error!r}")) from error
-
-
-def _header(record: dict[str, Any]) -> Header:
-    header = Header(**{name: record[name] for name in ("bilm", "model", "layer", "width", "text")})
-    for name in ("bilm", "model", "text"):
-        if not isinstance(record[name], str):
-            raise TypeError(f"{name} is {shown(record[name])}")
-    if type(header.width) is not int or not 0 < header.width <= _MOST_WIDTH:
-        raise TypeError(f"width is {shown(header.width)}")
-    if header.layer != MIX and (type(header.layer) is not int or header.layer < 0):
-        raise TypeError(f"layer is {shown(header.layer)}")
-    return header
 
 
 def find_word(sentence: str | Sequence[str], word: str, occurrence: int, lang: str | None) -> tuple[list[str], int]:
@@ -271,8 +258,10 @@ class Neighbour(NamedTuple):
 class WordIndex:
     """All words of a corpus with their vectors, as `build_index` wrote them. The vectors stay on disk.
 
-    embedder: with the biLM that made the vectors. Raises CorpusError if it has another one, or if the folder holds no
-        index or a damaged one, and SettingsError if it is stateful.
+    embedder: with the biLM that made the vectors.
+
+    Raises CorpusError if it has another one, or if the folder holds no index or a damaged one, and SettingsError if it
+    is stateful.
     """
 
     def __init__(self, folder: str | os.PathLike[str], embedder: ElmoEmbedder) -> None:

@@ -433,7 +433,7 @@ def random_embedder(golden: Path) -> ElmoEmbedder:
 
 def test_means_of_the_tokenizers_words(random_embedder: ElmoEmbedder) -> None:
     tokenizer = spacy.blank("en").tokenizer
-    vectors = random_embedder.encode(TEXTS)
+    vectors = random_embedder.encode(TEXTS)  # English is the default
     assert vectors.dtype == np.float32
     assert vectors.shape == (5, random_embedder.options.width)
     for text, vector in zip(TEXTS, vectors):
@@ -490,7 +490,7 @@ def test_refusals(random_embedder: ElmoEmbedder) -> None:
         (["a" * 1_000_001], "text 1 can't be tokenised"),
     ):
         with pytest.raises(ElmoError, match=part):
-            random_embedder.encode(texts)  # type: ignore[arg-type]
+            random_embedder.encode(texts, lang="xx")  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="batch_size is 0"):
         random_embedder.encode(TEXTS, batch_size=0)
     with pytest.raises(CorpusError, match="language"):

@@ -245,7 +245,6 @@ def other_text(folder: Path) -> None:
         lambda folder: (folder / ".unfinished").touch(),
         damaged_header(version=2),
         damaged_header(version=True),
-        damaged_header(width=True),
         damaged_header(width=10**12),
         damaged_header(width=4),
         damaged_header(layer=9),
@@ -253,7 +252,6 @@ def other_text(folder: Path) -> None:
         damaged_header(layer="best"),
         damaged_header(layer=[1]),
         damaged_header(bilm=None),
-        damaged_header(model={}),
         damaged_header(text=3),
     ],
 )

@@ -67,7 +67,7 @@ def trained() -> Language:
     nlp = blank()
     given = examples(nlp)
     optimizer = nlp.initialize(lambda: given)
-    optimizer.learn_rate = 0.01
-    for _ in range(60):
+    optimizer.learn_rate = 0.02
+    for _ in range(35):
         nlp.update(given, sgd=optimizer)
     return nlp

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import spacy
 from pipelines import pipeline
 
 from spacy_elmo.errors import CommandError
@@ -34,8 +33,7 @@ def test_damaged_pipelines(name: str, content: bytes, tmp_path: Path) -> None:
 
 def test_a_tokenizer_comes_without_pipes(tmp_path: Path) -> None:
     """Also without those that are disabled."""
-    nlp = spacy.blank("xx")
-    nlp.add_pipe("elmo")
+    nlp = pipeline()
     nlp.add_pipe("sentencizer")
     nlp.disable_pipe("elmo")
     nlp.to_disk(tmp_path)

@@ -167,6 +167,7 @@ def test_settings_of_a_saved_pipeline_can_be_changed(nlp: Language, tmp_path: Pa
         assert [len(span) for span in doc.spans["answer"]] == [1]
 
 
+@pytest.mark.slow
 def test_settings_that_were_changed_before_saving_stay(tmp_path: Path) -> None:
     nlp = answering()
     nlp.initialize(lambda: gold(nlp))

@@ -178,6 +178,7 @@ def test_labels_can_be_given() -> None:
     assert pipe.labels == pipe.label_data == ("neutral", "entailment", "contradiction")
 
 
+@pytest.mark.slow
 def test_it_listens_to_elmo(tmp_path: Path) -> None:
     block = {"@architectures": "spacy-elmo.ElmoTok2Vec.v1", "elmo": elmo_block(), "output_elmo": elmo_block()}
     nlp = train(pipeline(block | {"embed": EMBEDS["multi_hash"], "encode": ENCODES["maxout"]}))
