@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import re
 import sys
@@ -11,7 +10,7 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, pairwise, starmap
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple, NoReturn
 
@@ -294,7 +293,6 @@ EXPECTED = (
 )
 _KINDS: dict[str, Kind] = {".jsonl": "json", ".conllu": "conllu", ".spacy": "doc"}
 _PACKED_RATIO = 3  # text packs to about a third
-_LONGEST_SENTENCE = 1 << 24  # bytes of CoNLL-U without an empty line
 
 
 def sources_of(inputs: Sequence[str | Path], output: str | Path | None = None) -> list[Path]:
@@ -362,17 +360,22 @@ def warn_of_json(text: str) -> None:
         )
 
 
-def cut(items: Iterable[Item], size: int) -> Iterator[Shard]:
-    """Divide items into shards: each is complete as soon as it has that many bytes."""
-    number, held, n = 0, [], 0
+def parts_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Divide items into parts: each is complete as soon as it has that many bytes."""
+    held, n = [], 0
     for item in items:
         held.append(item)
         n += size_of(item)
         if n >= size:
-            yield Shard(number, held)
-            number, held, n = number + 1, [], 0
+            yield held
+            held, n = [], 0
     if held:
-        yield Shard(number, held)
+        yield held
+
+
+def cut(items: Iterable[Item], size: int) -> Iterator[Shard]:
+    """Divide items into shards, as `parts_of` does."""
+    return starmap(Shard, enumerate(parts_of(items, size)))
 
 
 def _lines(file: IO[bytes], source: str, kind: Kind) -> Iterator[Item]:
@@ -382,16 +385,15 @@ def _lines(file: IO[bytes], source: str, kind: Kind) -> Iterator[Item]:
 
 def _sentences(file: IO[bytes], source: str) -> Iterator[Item]:
     """Yield the sentences of CoNLL-U, which empty lines separate."""
-    block, start, too_long = io.BytesIO(), 1, False
+    block: list[bytes | None] = []
     for number, line in enumerate(chain(lines_of(file), [b"\n"]), 1):
-        if line is not None and not line.strip():
-            if block.tell() or too_long:
-                yield Item(source, start, "conllu", None if too_long else block.getvalue())
-            block, start, too_long = io.BytesIO(), number + 1, False
-        elif line is None or block.tell() + len(line) > _LONGEST_SENTENCE:
-            too_long = True
-        else:
-            block.write(line)
+        if line is None or line.strip():
+            block.append(line)
+        elif block:
+            complete = [each for each in block if each is not None]
+            data = b"".join(complete) if len(complete) == len(block) else None  # a line was too long
+            yield Item(source, number - len(block), "conllu", data)
+            block = []
 
 
 def _docs(path: Path) -> Iterator[Item]:

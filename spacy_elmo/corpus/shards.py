@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..formats.text import Unusable
 from .bilm import BiLMChoice, EmbeddingBiLM
 from .manifest import ShardFacts
-from .reading import Document, Item, Parser, Shard, size_of
+from .reading import Document, Item, Parser, Shard, parts_of, size_of
 from .writing import NEEDS, Selection, required, vector_file
 
 Format = Literal["parquet", "hdf5", "spacy", "safetensors", "npy"]
@@ -36,16 +36,6 @@ def windows(
     """
     parsed: deque[tuple[int, Future[list[Document]]]] = deque()
 
-    def read() -> Iterator[list[Item]]:
-        held, n = [], 0
-        for item in items:
-            held.append(item)
-            n += size_of(item)
-            if n >= _READ_BYTES:
-                yield held
-                held, n = [], 0
-        yield held
-
     def parse_all(part: list[Item]) -> list[Document]:
         return [document for document in map(parse, part) if document is not None]
 
@@ -53,7 +43,7 @@ def windows(
         while sum(size for size, _ in parsed) < n_bytes and (part := next(parts, None)) is not None:
             parsed.append((sum(map(size_of, part)), beside.submit(parse_all, part)))
 
-    parts = read()
+    parts = parts_of(items, _READ_BYTES)
     documents: list[Document] = []
     n_tokens = n_bytes = 0
     read_ahead(1)

@@ -14,7 +14,6 @@ import spacy
 import zstandard
 from spacy.tokens import Doc, DocBin
 
-from spacy_elmo.corpus import reading
 from spacy_elmo.corpus.reading import (
     Document,
     Item,
@@ -170,20 +169,6 @@ def test_empty_lines_between_sentences_are_none(tmp_path: Path) -> None:
     path = tmp_path / "a.conllu"
     path.write_text("\n1\tA\t_\n\n \r\n\n1\tB\t_\n\n\n", encoding="utf8")
     assert [(item.line, item.data) for item in read_items([path])] == [(2, b"1\tA\t_\n"), (6, b"1\tB\t_\n")]
-
-
-def test_a_sentence_that_is_too_long_is_not_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_LONGEST_SENTENCE", 20)
-    path = tmp_path / "a.conllu"
-    short, exact, long = "1\tA\t_\n", "1\t" + "A" * 15 + "\t_\n", "1\tA\t_\n2\tB\t_\n3\tC\t_\n4\tD\t_\n"
-    path.write_text("\n".join([short, long, exact, long]), encoding="utf8")
-    items = list(read_items([path]))
-    assert [(item.line, item.data) for item in items] == [
-        (1, short.encode()), (3, None), (8, exact.encode()), (10, None)
-    ]  # fmt: skip
-    assert len(exact) == 20
-    with pytest.raises(Unusable, match="more than"):
-        BLANKS(items[1])
 
 
 def test_docs_without_boundaries(tmp_path: Path) -> None:
