@@ -154,6 +154,7 @@ class Streams:
         seed: int,
     ) -> None:
         self.corpus, self.vocabulary = corpus, vocabulary
+        self.given = (corpus, vocabulary, max_characters, streams, block, seed)
         self.count = streams.n
         bounds = np.linspace(0, len(corpus), streams.total + 1).astype(np.int64)
         self.bounds = bounds[streams.first : streams.first + self.count + 1]
@@ -239,20 +240,9 @@ class ReadAhead:
     `Streams`; what they mean is the same.
     """
 
-    def __init__(
-        self,
-        corpus: PreparedCorpus,
-        vocabulary: Vocabulary,
-        max_characters: int,
-        streams: StreamRange,
-        block: int,
-        seed: int,
-        readers: int,
-        steps: int,
-    ) -> None:
-        self._text, self._streams, self._order = (corpus, vocabulary, max_characters), streams, (block, seed)
-        self.readers, self.steps = readers, steps
-        self._place: Place = Streams(*self._text, streams, block, seed).state()
+    def __init__(self, streams: Streams, readers: int, steps: int) -> None:
+        self._streams, self.readers, self.steps = streams, readers, steps
+        self._place: Place = streams.state()
         self._processes: list[tuple[BaseProcess, Connection]] = []
         self._thread: ThreadPoolExecutor | None = None
         self._coming: deque[Future[tuple[Window, Place] | ElmoError]] = deque()
@@ -265,10 +255,9 @@ class ReadAhead:
 
     def restore(self, state: Place) -> None:
         """Continue from a saved state, as `Streams.restore` does."""
-        streams = Streams(*self._text, self._streams, *self._order)
-        streams.restore(state)
+        self._streams.restore(state)
         self.close()
-        self._place = streams.state()
+        self._place = self._streams.state()
 
     def next(self, steps: int) -> Window:
         """Return the next batch, of the steps that this object was made for.
@@ -296,14 +285,15 @@ class ReadAhead:
         self._thread = None
 
     def _start(self) -> None:
-        context, share = multiprocessing.get_context(), self._streams.n // self.readers
+        *text, streams, block, seed = self._streams.given
+        context, share = multiprocessing.get_context(), streams.n // self.readers
         pipes: list[Connection] = []
-        for begin in range(0, self._streams.n, share):
-            streams = StreamRange(self._streams.total, self._streams.first + begin, share)
+        for begin in range(0, streams.n, share):
+            part = StreamRange(streams.total, streams.first + begin, share)
             place = {name: values[begin : begin + share] for name, values in self._place.items()}
             receiving, sending = context.Pipe(duplex=False)
             pipes.append(receiving)
-            arguments = (sending, pipes, (*self._text, streams, *self._order), place, self.steps)
+            arguments = (sending, pipes, (*text, part, block, seed), place, self.steps)
             process = context.Process(target=_read, args=arguments, daemon=True)
             process.start()
             sending.close()  # the reader has the only one, so its death ends the pipe

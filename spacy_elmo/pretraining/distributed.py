@@ -27,16 +27,20 @@ def environment() -> tuple[int, int]:
     """
     if os.environ.get("WORLD_SIZE", "1") == "1":
         return 0, 1
-    names = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
-    given = {name: os.environ.get(name, "0" if name == "LOCAL_RANK" else None) for name in names}
-    numbers = [int(value) for name, value in given.items() if name != "MASTER_ADDR" and value and value.isdecimal()]
-    if len(numbers) < 4 or not given["MASTER_ADDR"] or not max(numbers[1:3]) < numbers[0]:
-        told = ", ".join(f"{name} is {'not set' if value is None else repr(value)}" for name, value in given.items())
+    names = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_PORT", "MASTER_ADDR")
+    given = {"LOCAL_RANK": "0"} | {name: os.environ[name] for name in names if name in os.environ}
+    try:
+        size, rank, own, _ = (int(given[name]) for name in names[:4])
+        fits = max(rank, own) < size and bool(given["MASTER_ADDR"])
+    except (KeyError, ValueError):
+        fits = False
+    if not fits:
+        told = ", ".join(f"{name} is {repr(given[name]) if name in given else 'not set'}" for name in names)
         raise ProcessError(
             f"these environment variables can't be used: {told}. Expected them as torchrun sets them: start the run "
             "with torchrun, or unset WORLD_SIZE to train in one process."
         )
-    return numbers[1], numbers[0]
+    return rank, size
 
 
 def local_rank() -> int:
@@ -55,11 +59,7 @@ class Group:
     """
 
     def __init__(
-        self,
-        rank: int = 0,
-        size: int = 1,
-        device: torch.device | None = None,
-        patient: dist.ProcessGroup | None = None,
+        self, rank: int = 0, size: int = 1, device: torch.device | None = None, patient: dist.ProcessGroup | None = None
     ) -> None:
         self.rank, self.size, self._patient = rank, size, patient
         self.device = device or torch.device("cpu")

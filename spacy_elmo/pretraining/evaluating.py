@@ -184,13 +184,13 @@ class Evaluator:
         sentences = [self.run.heldout.sentence(number) for number in self.chosen]
         try:
             score = self._score(trainer.model_to_keep, sentences, len(sentences))
-            perplexities = score.perplexities
-            if step and not math.isfinite(perplexities.mean):
-                raise WeightsError("infinite")
         except WeightsError as error:  # a loss is not finite
-            if step == 0:
+            if not step:
                 raise
             raise diverged(f"the held-out perplexity after step {step}", self.output) from error
+        perplexities = score.perplexities
+        if step and not math.isfinite(perplexities.mean):
+            raise diverged(f"the held-out perplexity after step {step}", self.output)
         row = EvaluationRow(
             step=step,
             tokens=trainer.tokens,

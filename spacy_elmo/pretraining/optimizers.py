@@ -115,11 +115,7 @@ class MuonAdamW(torch.optim.AdamW):
     """
 
     def __init__(
-        self,
-        groups: list[dict[str, Any]],
-        matrices: Members,
-        settings: OptimizerSettings,
-        matmul_dtype: torch.dtype,
+        self, groups: list[dict[str, Any]], matrices: Members, settings: OptimizerSettings, matmul_dtype: torch.dtype
     ) -> None:
         betas = (settings.beta1, settings.beta2)
         super().__init__(groups, lr=settings.learning_rate, betas=betas, eps=settings.epsilon, fused=True)
@@ -215,9 +211,7 @@ def orthogonal(matrices: Tensor, matmul_dtype: torch.dtype) -> Tensor:
 
 
 def dense_optimizer(
-    named: Iterable[tuple[str, nn.Parameter]],
-    settings: OptimizerSettings,
-    matmul_dtype: torch.dtype = torch.float32,
+    named: Iterable[tuple[str, nn.Parameter]], settings: OptimizerSettings, matmul_dtype: torch.dtype = torch.float32
 ) -> torch.optim.Optimizer:
     """Return an optimizer of parameters that each update changes completely.
 

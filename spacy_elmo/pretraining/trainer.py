@@ -149,10 +149,10 @@ class Trainer:
             )
         share = settings.streams // self.group.size
         self.local_streams = slice(self.group.rank * share, (self.group.rank + 1) * share)
-        text = (corpus, model.vocabulary, model.bilm.options.max_characters)
-        order = (StreamRange(settings.streams, self.local_streams.start, share), shuffle_block, settings.seed)
-        ahead = settings.readers, settings.steps
-        self.streams = ReadAhead(*text, *order, *ahead) if settings.readers else Streams(*text, *order)
+        part = StreamRange(settings.streams, self.local_streams.start, share)
+        max_characters = model.bilm.options.max_characters
+        streams = Streams(corpus, model.vocabulary, max_characters, part, shuffle_block, settings.seed)
+        self.streams = ReadAhead(streams, settings.readers, settings.steps) if settings.readers else streams
         model.bilm.to(self.group.device)
         model.softmax.to(self.group.device)
         self.parameters = list(model.bilm.parameters())

@@ -21,13 +21,7 @@ from small_corpora import evenly_drawn
 
 from spacy_elmo.errors import CheckpointError, CorpusError, ProcessError
 from spacy_elmo.formats.characters import boundary_ids, words_to_ids
-from spacy_elmo.pretraining.batches import (
-    BlockShuffle,
-    ReadAhead,
-    StreamRange,
-    Streams,
-    Window,
-)
+from spacy_elmo.pretraining.batches import BlockShuffle, ReadAhead, StreamRange, Streams, Window
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 from spacy_elmo.pretraining.vocabulary import END, START, Vocabulary
 
@@ -173,7 +167,7 @@ def both(
     corpus: PreparedCorpus, readers: int, vocabulary: Vocabulary | None = None
 ) -> Iterator[tuple[Streams, ReadAhead]]:
     given = (corpus, vocabulary or Vocabulary.build(corpus, size=40), N_IDS, RANGE, 8, 3)
-    ahead = ReadAhead(*given, readers=readers, steps=STEPS)
+    ahead = ReadAhead(Streams(*given), readers, STEPS)
     try:
         yield Streams(*given), ahead
     finally:
@@ -248,12 +242,13 @@ def test_readers_end_with_the_process_that_trains(corpus: PreparedCorpus) -> Non
     """A program ends with readers that were not closed. Killed, it ends nothing itself."""
     program = f"""
 import os, sys, time
-from spacy_elmo.pretraining.batches import ReadAhead, StreamRange
+from spacy_elmo.pretraining.batches import ReadAhead, StreamRange, Streams
 from spacy_elmo.pretraining.prepared import PreparedCorpus
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 corpus = PreparedCorpus({str(corpus.folder)!r})
 child = os.fork()
-ahead = ReadAhead(corpus, Vocabulary.build(corpus, size=40), {N_IDS}, StreamRange(12, 4, 6), 8, 3, readers=3, steps=500)
+streams = Streams(corpus, Vocabulary.build(corpus, size=40), {N_IDS}, StreamRange(12, 4, 6), 8, 3)
+ahead = ReadAhead(streams, readers=3, steps=500)
 ahead.next(500)
 if not child:
     sys.exit(3)

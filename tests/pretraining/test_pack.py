@@ -18,7 +18,7 @@ from spacy_elmo.formats import read_options, read_weights, write_options, write_
 from spacy_elmo.formats.softmax import read_softmax, write_softmax
 from spacy_elmo.modules.softmax import AdaptiveSoftmax
 from spacy_elmo.pretraining.language_model import LanguageModel
-from spacy_elmo.pretraining.pack import pack, relative_change, round_mantissas, round_to_steps
+from spacy_elmo.pretraining.pack import pack, round_mantissas, round_to_steps
 
 FILES = {"options.json", "weights.hdf5", "softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy"}
 TEXT = [["the", "cat", "sat", "."], ["naïve", "newts"], ["dog"]]
@@ -86,13 +86,6 @@ def test_vectors_hardly_change(tmp_path: Path) -> None:
     for one, other in zip(run(before, TEXT)[0], run(after, TEXT)[0]):
         change = np.linalg.norm((other - one).astype(np.float64), axis=-1) / np.linalg.norm(one, axis=-1)
         assert 0 < change.max() < 1e-3
-
-
-def test_relative_change() -> None:
-    before = {"a": np.array([1, -2, 0], np.float32), "b": np.array([4], np.float32)}
-    after = {"a": np.array([1.5, -2, 0], np.float32), "b": np.array([3], np.float32)}
-    assert relative_change(before, after) == (0.5, 0.25)
-    assert relative_change({"a": np.zeros(2, np.float32)}, {"a": np.zeros(2, np.float32)}) == (0, 0)
 
 
 def test_without_a_softmax(model: Path, tmp_path: Path) -> None:

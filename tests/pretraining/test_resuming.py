@@ -129,8 +129,7 @@ class Stopping(Reporter):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("which", "updates", "number"),
-    [(0, 0, signal.SIGINT), (1, 2, signal.SIGTERM), (4, 6, signal.SIGTERM)],
+    ("which", "updates", "number"), [(0, 0, signal.SIGINT), (1, 2, signal.SIGTERM), (4, 6, signal.SIGTERM)]
 )
 def test_an_evaluation_is_stopped_at_once_and_made_again(
     tuned: tuple[PretrainConfig, Path], tmp_path: Path, which: int, updates: int, number: signal.Signals
@@ -156,6 +155,7 @@ class KilledAfterEvaluation(Reporter):
         raise Killed
 
 
+@pytest.mark.slow
 def test_an_owed_evaluation_is_recorded_once(tuned: tuple[PretrainConfig, Path], tmp_path: Path) -> None:
     """The resumed run is killed between the line of its evaluation and its checkpoint."""
     config, expected = tuned

@@ -19,12 +19,7 @@ from spacy_elmo.errors import CheckpointError, SettingsError, WeightsError
 from spacy_elmo.formats.atomic import folder_lock
 from spacy_elmo.pretraining import evaluating
 from spacy_elmo.pretraining.checkpoint import Checkpoints
-from spacy_elmo.pretraining.config import (
-    EvaluationSettings,
-    PathSettings,
-    PretrainConfig,
-    ScheduleSettings,
-)
+from spacy_elmo.pretraining.config import EvaluationSettings, PathSettings, PretrainConfig, ScheduleSettings
 from spacy_elmo.pretraining.evaluating import Reporter
 from spacy_elmo.pretraining.folder import Run
 from spacy_elmo.pretraining.language_model import LanguageModel

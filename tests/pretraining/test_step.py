@@ -218,12 +218,7 @@ def test_words_with_the_same_sum_stay_apart(monkeypatch: pytest.MonkeyPatch) -> 
     [("sampled", 0, 3, False), ("sampled", 2 * 56, 1, True), ("full", 10**6, 1, False), ("adaptive", 0, 1, True)],
 )
 def test_it_computes_what_the_threads_compute(
-    words: PreparedCorpus,
-    kind: str,
-    frozen: int,
-    accumulate: int,
-    recorded: bool,
-    monkeypatch: pytest.MonkeyPatch,
+    words: PreparedCorpus, kind: str, frozen: int, accumulate: int, recorded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lstm, "Replayed", lambda function: function)
     losses, states = [], []

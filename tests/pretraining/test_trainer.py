@@ -100,6 +100,7 @@ def test_a_resumed_run_has_the_same_bits(config: PretrainConfig, tmp_path: Path,
         assert files[0] == files[1]
 
 
+@pytest.mark.slow
 def test_it_may_be_switched_on_and_off(config: PretrainConfig, tmp_path: Path) -> None:
     def share(updates: int, share: float) -> PretrainConfig:
         tokens = updates * config.training.tokens_per_update
