@@ -46,14 +46,12 @@ class ShardFacts:
 class Manifest:
     """The file manifest.jsonl of an output folder: a line with the settings, then a line for each finished shard.
 
-    While a command runs, lines are added as shards are finished. At the end the file is written again, in the order of
-    the shards. Only one process may use it.
+    Lines are added as shards are finished. At the end the file is written again, in the order of the shards.
 
-    settings: all that decides what is in the shards.
+    settings: all that decides what is in the shards. An earlier command must have had the same.
     resume: whether shards of an earlier command are kept; false: they are deleted.
 
     The attribute `facts` has the finished shards by their numbers.
-    Raises CorpusError if the earlier command had other settings, and if a file can't be written.
     """
 
     def __init__(self, folder: Path, settings: dict[str, Any], resume: bool) -> None:
@@ -99,10 +97,7 @@ class Manifest:
         self._write(self.folder / SKIPPED, (dict(zip(names, row)) for row in skipped))
 
     def finish(self, n_shards: int) -> None:
-        """Write the manifest in the order of the shards, of which the corpus has that many.
-
-        Raises CorpusError if there are more, because the corpus was longer before, or if it can't be written.
-        """
+        """Write the manifest in the order of the shards. Raises CorpusError if it has more than the corpus has now."""
         if len(self.facts) > n_shards:
             raise self._changed(n_shards)
         self._write_all()

@@ -58,10 +58,7 @@ def _run(
     done: Done,
     progress: OnProgress,
 ) -> None:
-    """Make shards as tasks.
-
-    If reading or making a shard fails, those that are being made are finished first, unless another one fails too. Then
-    the first error is raised.
+    """Make shards as tasks. After an error those that are being made are finished first, unless another one fails.
 
     most: returns how many tasks may be there when the next shard is read.
     finished: waits for tasks, and returns at least one that is finished.
@@ -221,14 +218,12 @@ def run_cluster(
     """Make shards on all machines of the cluster that this process is connected to, as `_run` describes it.
 
     The biLM comes from this machine. A task has one core, and one GPU if the biLM's device is one. If a signal stops
-    this process, the tasks that wait are left out, and the others end after their window. A warning says what is waited
-    for if no shard is finished for a while.
+    this process, the tasks that wait are left out, and the others end after their window.
 
     workers: tasks at once; None: as many as the cluster can run, and as many more that wait.
     folder: of the files, which all machines must share.
 
-    Raises ElmoError as a task does, CorpusError if a machine does not share the folder, and ProcessError if a task
-    fails for another reason, or if its process dies again and again.
+    Raises ElmoError as a task does, and ProcessError if a task fails for another reason, or dies again and again.
     """
     ray = _ray()
     folder = folder.absolute()
@@ -277,10 +272,7 @@ def _for_tasks(settings: ShardSettings) -> ShardSettings:
 
 
 def _finished(ray: Any, tasks: Collection[Any], kinds: tuple[str, ...]) -> list[Any]:
-    """Return finished tasks, at least one. Warns again and again if there is none for a while.
-
-    kinds: what a task needs one of, by the names that Ray has for it.
-    """
+    """Return finished tasks, at least one. Warns if there is none for a while. kinds: what a task needs one of each."""
     begun, pause = time.monotonic(), _SECONDS
     while not (finished := ray.wait(list(tasks), timeout=pause)[0]):
         seconds = time.monotonic() - begun

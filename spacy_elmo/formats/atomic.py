@@ -131,10 +131,7 @@ def is_leftover(name: str) -> bool:
 
 
 def remove_leftovers(folder: Path, error: type[ElmoError]) -> None:
-    """Delete temporary files and folders in a folder, and in the folders directly inside it.
-
-    No other process may write there. Raises `error` if something can't be deleted.
-    """
+    """Delete temporary files in a folder, and in those directly inside it, where no other process may write."""
     with writing(folder, error):
         for path in [*folder.glob(".*"), *folder.glob("*/.*")]:
             if not is_leftover(path.name):

@@ -169,11 +169,7 @@ def check_bytes(n_bytes: int, path: str | os.PathLike[str], what: str, max_bytes
 
 
 def check_dataset(dataset: h5py.Dataset, types: Sequence[str] = ("float32",), max_bytes: int = MAX_BYTES) -> None:
-    """Check that a dataset holds floating point values of a bounded size in its own file. Raises ElmoError.
-
-    types: the types that it may have, of "float16", "float32" and "float64", in any byte order.
-    max_bytes: see `allowed_bytes`.
-    """
+    """Check that a dataset holds values of one of the types, in any byte order, stored as `check_storage` says."""
     with _naming(dataset) as source:
         stored = dataset.id.get_type()
         if not any(stored in _STORED[kind] for kind in types):
@@ -189,12 +185,9 @@ def _dtype(dataset: h5py.Dataset) -> str:
 
 
 def check_storage(dataset: h5py.Dataset, item_size: int, max_bytes: int = MAX_BYTES) -> None:
-    """Check that the values of a dataset are complete, in its own file, and not larger than allowed.
+    """Check that the values of a dataset are complete, in its own file, and not larger than `allowed_bytes`.
 
     item_size: bytes of one value.
-    max_bytes: see `allowed_bytes`.
-
-    Raises ElmoError if they are not, and if they are stored with a filter that is not known.
     """
     path, name = dataset.file.filename, dataset.name[1:]
     source = f"{path}: the dataset {name}"

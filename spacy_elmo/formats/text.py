@@ -118,8 +118,7 @@ def name_of(source: str) -> str:
 def unpacked(path: Path) -> Iterator[IO[bytes]]:
     """Open a file for reading bytes, decompressed if its name ends in .gz, .xz or .zst.
 
-    Raises CorpusError, which names the file, if it can't be opened, if it can't be read inside the block, or if its
-    name ends in .zst and zstandard is not installed.
+    Raises CorpusError if it can't be opened, or read inside the block, or if zstandard is missing.
     """
     damage: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
     if path.suffix == ".zst":
@@ -144,10 +143,7 @@ def unpacked(path: Path) -> Iterator[IO[bytes]]:
 
 
 class _Zstd(io.RawIOBase):
-    """The decompressed bytes of a .zst file.
-
-    zstandard's own stream reader does not notice a file that was cut short; this one raises EOFError.
-    """
+    """The decompressed bytes of a .zst file. zstandard's own stream reader does not notice if it was cut short."""
 
     def __init__(self, file: IO[bytes], zstandard: ModuleType) -> None:
         self._file, self._zstandard = file, zstandard
@@ -312,12 +308,9 @@ def splitter(language: str | None) -> Splitter:
 
 
 class Tokenize:
-    """Splits text with a spaCy tokenizer. Whitespace tokens are left out.
+    """Splits text with the tokenizer of a pipeline that `load` makes. Whitespace tokens are left out.
 
-    spaCy's tokenizer stores every word it has seen. It is therefore replaced by a new one from time to time, so that
-    memory does not grow with the text.
-
-    load: returns a new pipeline, whose tokenizer is used.
+    spaCy's tokenizer stores every word it has seen, so it is replaced by a new one from time to time.
     """
 
     def __init__(self, load: Callable[[], Language]) -> None:
@@ -380,10 +373,9 @@ def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[st
     """Return all lines of an open text, without the whitespace at their ends.
 
     source: the file's name in messages.
-    keys: whether each line must be usable as the name of an HDF5 dataset.
+    keys: whether each line must be usable as the name of an HDF5 dataset, and occur once.
 
-    Raises CommandError for an empty line, and for one that is not text in the file's encoding. With `keys` also for a
-    line that can't be a dataset's name, and for one that occurs twice.
+    Raises CommandError for a line that is empty, not text in the file's encoding, or no such key.
     """
     lines: list[str] = []
     try:

@@ -34,13 +34,10 @@ _SHAPES = "Expected (layers, tokens, width) or (tokens, width)."
 
 
 class DeferredErrorFile:
-    """A file object that stores the first error of writing in `error`, and reports success to its caller.
+    """An unbuffered file that stores the first error of writing in `error`, and reports success to its caller.
 
     HDF5 can't close a file that it could not write to (a full disk, a quota), and crashes the process when it exits.
-    So HDF5 writes to this object, which never fails. The code that uses HDF5 calls `check` after its own steps, and
-    after the file is closed. Nothing is written after an error.
-
-    file: unbuffered, open for reading and writing.
+    The code that uses HDF5 calls `check` after its own steps, and after the file is closed.
     """
 
     def __init__(self, file: FileIO) -> None:
@@ -235,10 +232,7 @@ def _datasets_in(file: h5py.File, first: int = 0) -> Iterator[tuple[str | None, 
 
 
 def keyed_datasets(file: h5py.File) -> list[tuple[str, h5py.Dataset]]:
-    """Return the datasets of a file whose datasets are all named by their sentences, with these names.
-
-    Returns an empty list if the file has anything else: numbered datasets, an index, groups, links or other shapes.
-    """
+    """Return the datasets of a file whose datasets are all named by their sentences, with these names; else nothing."""
     datasets = []
     for name in file:
         is_link = file.get(name, getclass=True, getlink=True) is not h5py.HardLink
@@ -306,7 +300,7 @@ def _read_apart(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, Floa
 
 
 def _read_part(path: str, first: int) -> Result:
-    """Return the texts, as `read_vectors` yields them, and the vectors, from the sentence `first` on."""
+    """Return the texts and the vectors of some sentences from the sentence `first` on."""
     least = allowed_bytes(path, 0)
     allow(least)
     n_bytes = n_characters = 0

@@ -108,8 +108,7 @@ def weights_table(options: BiLMOptions, char_projection: bool, lstm_projection: 
 def expected_parameters(options: BiLMOptions, arrays: Iterable[str] | None = None) -> dict[str, Shape]:
     """Return the shapes of a biLM's parameters by name.
 
-    arrays: names of parameters that exist. Projections that the sizes do not require are expected if one of their names
-        is among these.
+    arrays: names of parameters that exist. Projections that the sizes do not require are expected if one is among them.
     """
     return {part.parameter: part.shape for entry in _table_for(options, arrays or ()) for part in entry.parts}
 
