@@ -35,13 +35,7 @@ Array = npt.NDArray[np.float64]
 
 
 def activations(folder: Path, sentences: Sequence[Sequence[str]]) -> Iterator[Array]:
-    """Yield the top layer of each sentence as AllenNLP computes it, with <S> and </S>: *Shape:* (tokens + 2, width).
-
-    folder: of the biLM's two files.
-    sentences: lists of words.
-
-    Raises PeerError if AllenNLP does not run.
-    """
+    """Yield the top layer of each sentence as AllenNLP computes it, with <S> and </S>: *Shape:* (tokens + 2, width)."""
     with tempfile.TemporaryDirectory() as name:
         given, output = Path(name, "sentences.json"), Path(name, "layers.npz")
         given.write_text(json.dumps(sentences), encoding="utf-8")
@@ -56,12 +50,7 @@ def activations(folder: Path, sentences: Sequence[Sequence[str]]) -> Iterator[Ar
 
 
 def losses(top: Array, ids: Sequence[int], weight: Array, bias: Array) -> tuple[float, float]:
-    """Return the sums of -log p(target) of a sentence, in nats: forward and backward.
-
-    top: its activations, with <S> and </S>.
-    ids: of its words.
-    weight, bias: of the softmax.
-    """
+    """Return the sums of -log p(target) of a sentence, in nats: forward and backward. top: its activations."""
     tokens = np.array([START, *ids, END])
     width = top.shape[1] // 2
     total = []
@@ -74,14 +63,7 @@ def losses(top: Array, ids: Sequence[int], weight: Array, bias: Array) -> tuple[
 
 
 def compare(bilm: str, text: Path, n_sentences: int) -> tuple[Score, list[float]]:
-    """Return our score, and the perplexities with AllenNLP's activations: forward, backward and mean.
-
-    bilm: a name, or a folder with its softmax.
-    text: a sentence a line, words separated by blanks.
-    n_sentences: that are read, the first ones.
-
-    Raises ElmoError if a file can't be used, and PeerError if AllenNLP does not run.
-    """
+    """Return our score, and the perplexities with AllenNLP's activations: forward, backward and mean."""
     folder = find_bilm(bilm)
     model = LanguageModel.load(bilm)
     weight, bias = (part.astype(np.float64) for part in read_softmax((softmax_folder(bilm) or folder) / SOFTMAX))

@@ -3,9 +3,9 @@
     python -m benchmarks.bfloat16 en_ewt-ud-dev.conllu
     python -m benchmarks.bfloat16 dev.conllu --pipelines runs/ner/model-best=corpus/ner/test.spacy
 
-Vectors: the embedded biLM's (or another's) in both precisions on the same sentences; each layer's relative error (the
-norm of the difference by the norm, over all tokens), and the cosines of a token's two vectors. Scores: each pipeline,
-which was trained in float32, is evaluated on its corpus twice; only the elmo pipe's precision differs.
+Vectors: the embedded biLM's in both precisions on the same sentences; each layer's relative error (the norm of the
+difference by the norm, over all tokens), and the cosines of a token's two vectors. Scores: each pipeline, which was
+trained in float32, is evaluated on its corpus twice; only the elmo pipe's precision differs.
 """
 
 from pathlib import Path
@@ -24,11 +24,10 @@ from .common import PRECISIONS, parser_of
 Array = npt.NDArray[np.float32]
 
 
-def vectors(path: Path, options_file: str | None, weight_file: str | None) -> None:
+def vectors(path: Path) -> None:
     """A row for each layer, and one for their mean."""
     sentences = read_labelled(path, "upos", label_getter("upos")).sentences
-    choices = (BiLMChoice(None, options_file, weight_file, precision=precision) for precision in PRECISIONS)
-    exact, low = (embed(choice.load(), sentences) for choice in choices)
+    exact, low = (embed(BiLMChoice(precision=precision).load(), sentences) for precision in PRECISIONS)
     print(f"{path.name}: {len(sentences):,} sentences, {exact.shape[1]:,} tokens\n")
     print("| vectors | relative error | cosine, mean | smallest |\n| --- | --: | --: | --: |")
     pairs = [*zip(exact, low), (exact.mean(0), low.mean(0))]
@@ -63,10 +62,8 @@ def main() -> None:
     parser.add_argument(
         "--pipelines", nargs="*", default=[], metavar="FOLDER=CORPUS", help="score these; CORPUS: a .spacy file"
     )
-    parser.add_argument("--options-file", help="of the biLM whose vectors are compared (default: the embedded one)")
-    parser.add_argument("--weight-file", help="of the same biLM")
     args = parser.parse_args()
-    vectors(args.text, args.options_file, args.weight_file)
+    vectors(args.text)
     if args.pipelines:
         print("\n| score | float32 | bfloat16 | difference |\n| --- | --: | --: | --: |")
     for pair in args.pipelines:

@@ -22,7 +22,7 @@ from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 from .common import SIZES, numbers_of, options_of, parser_of
 
-WARM_UP = 10  # updates: kernels are compiled, and the readers have read ahead
+WARM_UP, UPDATES = 10, 60  # at first kernels are compiled, and the readers read ahead
 
 
 def trainer_of(
@@ -35,16 +35,16 @@ def trainer_of(
     return Trainer(settings, model, corpus, config.corpus.shuffle_block, Group(device=torch.device("cuda")))
 
 
-def measure(trainer: Trainer, updates: int) -> float:
+def measure(trainer: Trainer) -> float:
     """Return the tokens per second of an opened trainer."""
     for _ in range(WARM_UP):
         trainer.step()
     torch.cuda.synchronize()
     start = time.perf_counter()
-    for _ in range(updates):
+    for _ in range(UPDATES):
         trainer.step()
     torch.cuda.synchronize()
-    return updates * trainer.tokens_per_update / (time.perf_counter() - start)
+    return UPDATES * trainer.tokens_per_update / (time.perf_counter() - start)
 
 
 def main() -> None:
@@ -52,7 +52,6 @@ def main() -> None:
     parser.add_argument("text", type=Path, help="plain text, one sentence a line")
     parser.add_argument("--streams", type=numbers_of, default="512,1024,2048", help="numbers of streams, with commas")
     parser.add_argument("--readers", type=int, default=8, help="processes that read the text ahead")
-    parser.add_argument("--updates", type=int, default=60, help="updates of each row")
     parser.add_argument("--size", choices=SIZES, default="mini", help="of the network")
     args = parser.parse_args()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
@@ -61,7 +60,7 @@ def main() -> None:
         vocabulary = Vocabulary.build(corpus, 50_000)
         for streams in args.streams:
             with trainer_of(options_of(args.size), corpus, vocabulary, streams, args.readers) as trainer:
-                print(f"{streams:5} streams {measure(trainer, args.updates):12,.0f} tokens/s", flush=True)
+                print(f"{streams:5} streams {measure(trainer):12,.0f} tokens/s", flush=True)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,8 @@ from thinc.api import NumpyOps, fix_random_seed
 
 from .common import ROOT, SIZES, LoadMeter, Sentences, generated, options_of, parser_of, write_model
 
+WORDS, EPOCHS = 1000, 5  # in a batch; after the first
+
 
 def without_elmo(block: Any) -> Any:
     """Replace each ElmoTok2Vec of a config by its x and its encoder."""
@@ -131,10 +133,10 @@ class Run:
         return list(pipe.predict([Doc(self.nlp.vocab, words=words) for words in sentences]))
 
 
-def in_turns(first: Run, second: Run, names: tuple[str, str], epochs: int) -> list[tuple[float, float]]:
+def in_turns(first: Run, second: Run, names: tuple[str, str]) -> list[tuple[float, float]]:
     """Print the seconds of epochs, in turns, and return them."""
     times = []
-    for number in range(2, epochs + 2):
+    for number in range(2, EPOCHS + 2):
         times.append((first.epoch(), second.epoch()))
         a, b = times[-1]
         print(f"epoch {number}: {names[0]} {a:.2f} s, {names[1]} {b:.2f} s", flush=True)
@@ -146,14 +148,14 @@ def with_cache(config: dict[str, Any], sentences: Sentences, args: argparse.Name
     options = options_of(args.size)
     with tempfile.TemporaryDirectory() as folder:
         model = {} if args.size == "mini" else {"model": write_model(Path(folder), options, sentences)}
-        alone = Run(pipeline(config, None, options.width), sentences, args.words)
+        alone = Run(pipeline(config, None, options.width), sentences, WORDS)
         cached, uncached = (
-            Run(pipeline(config, {**model, "cache_mb": size}, options.width, args.input_only), sentences, args.words)
+            Run(pipeline(config, {**model, "cache_mb": size}, options.width, args.input_only), sentences, WORDS)
             for size in (8192, 0)
         )
         alone.epoch()
         print(f"first epoch with the cache: {cached.epoch():.2f} s")
-        times = in_turns(alone, cached, ("x alone", "[x; ELMo] from the cache"), args.epochs)
+        times = in_turns(alone, cached, ("x alone", "[x; ELMo] from the cache"))
         print(f"median ratio {statistics.median(elmo / x for x, elmo in times):.2f}")
         slow, slow_pipe = uncached.timed()
         again, again_pipe = cached.timed()
@@ -181,11 +183,11 @@ def with_numpy(config: dict[str, Any], sentences: Sentences, args: argparse.Name
     rates = [gigaflops(NumpyOps(use_blis=use_blis)) for use_blis in (True, False)]
     print(f"1,000 x 384 by 384 x 288 numbers: BLIS {rates[0]:.0f}, numpy {rates[1]:.0f} GFLOPS")
     width = options_of("mini").width
-    blis, numpy = (Run(pipeline(config, {"cache_mb": 8192}, width), sentences, args.words) for _ in range(2))
+    blis, numpy = (Run(pipeline(config, {"cache_mb": 8192}, width), sentences, WORDS) for _ in range(2))
     registry.callbacks.get("spacy-elmo.NumpyGemm.v1")()(numpy.nlp)
     blis.epoch()
     numpy.epoch()
-    times = in_turns(blis, numpy, ("BLIS", "numpy"), args.epochs)
+    times = in_turns(blis, numpy, ("BLIS", "numpy"))
     print(f"median ratio {statistics.median(slow / fast for slow, fast in times):.2f}")
 
 
@@ -194,8 +196,6 @@ def main() -> None:
     parser.add_argument("--size", choices=SIZES, default="mini", help="of the network")
     parser.add_argument("--config", type=Path, default=ROOT / "configs" / "ner_elmo.cfg", help="of the task")
     parser.add_argument("--sentences", type=int, default=1000, help="of an epoch")
-    parser.add_argument("--words", type=int, default=1000, help="words in a batch")
-    parser.add_argument("--epochs", type=int, default=5, help="epochs after the first")
     parser.add_argument("--input-only", action="store_true", help="without output_elmo, if the config has it")
     parser.add_argument("--numpy-gemm", action="store_true", help="compare numpy with BLIS, with the embedded biLM")
     args = parser.parse_args()

@@ -200,7 +200,7 @@ def main() -> None:
     """Run the parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=float, default=1.0, help="share of the full size")
-    parser.add_argument("--only", choices=PARTS, action="append", help="may be given several times; else all")
+    parser.add_argument("--only", choices=PARTS, help="else all")
     parser.add_argument("--tokenizer-alone", type=int, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.tokenizer_alone:
@@ -210,7 +210,7 @@ def main() -> None:
         print(json.dumps(memory))
         return
     failed = []
-    for name in args.only or PARTS:
+    for name in [args.only] if args.only else PARTS:
         start = time.monotonic()
         try:
             for line in PARTS[name](args.size):
