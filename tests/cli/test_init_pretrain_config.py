@@ -9,7 +9,6 @@ import pytest
 from commands import invoke
 from small_run import config_of, write_text
 from small_run import run as train
-from starts import check_new_run
 from thinc.api import Config
 
 from spacy_elmo.formats.softmax import write_softmax
@@ -22,6 +21,7 @@ from spacy_elmo.pretraining.config import (
     read_config,
     to_config,
 )
+from spacy_elmo.pretraining.folder import check_new_run
 from spacy_elmo.pretraining.presets import SIZES, Size, config_of_size, fit
 from spacy_elmo.pretraining.text import TextSize
 

@@ -2,8 +2,6 @@
 
 from spacy_elmo.pretraining import folder
 from spacy_elmo.pretraining.config import PretrainConfig
-from spacy_elmo.pretraining.folder import check_new_run as check_new_run
-from spacy_elmo.pretraining.folder import starting_model as starting_model
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.prepared import PreparedCorpus
 from spacy_elmo.pretraining.trainer import Trainer

@@ -17,7 +17,7 @@ from embedded_case import OPTIONS as EMBEDDED_OPTIONS
 from embedded_case import TEXT, embed, install, make_package
 from embedded_case import WORDS as EMBEDDED_WORDS
 from embedded_case import model_of as embedded_model
-from starts import check_new_run, find_vocabulary, starting_model
+from starts import find_vocabulary
 
 from spacy_elmo import bilms
 from spacy_elmo.errors import ElmoError, SettingsError, WeightsError
@@ -27,6 +27,7 @@ from spacy_elmo.modules.loading import find_bilm, is_embedded
 from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
 from spacy_elmo.pretraining import language_model
 from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, SoftmaxSettings, TrainingSettings, read_config
+from spacy_elmo.pretraining.folder import check_new_run, starting_model
 from spacy_elmo.pretraining.language_model import LanguageModel, has_softmax, softmax_folder
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 from spacy_elmo.pretraining.vocabulary import Vocabulary

@@ -12,7 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from small_corpora import by_frequency
-from starts import find_vocabulary, starting_model, trainer_of
+from starts import find_vocabulary, trainer_of
 from torch import Tensor
 
 from spacy_elmo.errors import SettingsError
@@ -29,6 +29,7 @@ from spacy_elmo.pretraining.config import (
     TrainingSettings,
 )
 from spacy_elmo.pretraining.distributed import Group
+from spacy_elmo.pretraining.folder import starting_model
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.objectives import AdaptiveObjective
 from spacy_elmo.pretraining.prepared import PreparedCorpus

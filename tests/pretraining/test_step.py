@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from small_corpora import by_frequency
-from starts import find_vocabulary, starting_model, trainer_of
+from starts import find_vocabulary, trainer_of
 from torch import Tensor
 
 from spacy_elmo.formats import BiLMOptions
@@ -30,6 +30,7 @@ from spacy_elmo.pretraining.config import (
     TrainingSettings,
 )
 from spacy_elmo.pretraining.distributed import Group
+from spacy_elmo.pretraining.folder import starting_model
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 from spacy_elmo.pretraining.step import Batch, GpuStep, Workers, inverted_dropout, without_repetitions
 from spacy_elmo.pretraining.trainer import Trainer
