@@ -29,16 +29,8 @@ _MARK = "A published biLM, as `python -m spacy elmo download"
 
 def download(
     source: str = Arg(..., metavar="NAME", help=f"Name of a published biLM ({_NAMES}), or address of a file"),
-    sha256: list[str] | None = Opt(
-        None,
-        "--sha256",
-        metavar="HEX",
-        help="SHA-256 of the file: 64 hexadecimal digits. With a name it may be left out, or given once for "
-        "weights.hdf5, or twice, for options.json and then for weights.hdf5",
-    ),
-    to: Path | None = Opt(
-        None, "--to", metavar="FOLDER", help="Default: the current folder, or with a name that of downloaded biLMs"
-    ),
+    sha256: list[str] | None = Opt(None, "--sha256", metavar="HEX", help="SHA-256 of the file; see below for a name"),
+    to: Path | None = Opt(None, "--to", metavar="FOLDER", help="Default: the current one, or that of downloaded biLMs"),
 ) -> None:
     """Download a published biLM, or a file.
 
@@ -46,7 +38,8 @@ def download(
 
     A name gets options.json and weights.hdf5 from the address that AllenNLP 2.10.1 names. The authors of this package
     could not try these addresses. Afterwards the name can be used as a model. The files go to $SPACY_ELMO_CACHE, or to
-    spacy-elmo in $XDG_CACHE_HOME or ~/.cache, and their SHA-256 are printed.
+    spacy-elmo in $XDG_CACHE_HOME or ~/.cache, and their SHA-256 are printed. --sha256 may be left out, or given once,
+    for weights.hdf5, or twice, for options.json and then for weights.hdf5.
 
     A file appears when it is complete, and has the SHA-256 if it was given. HDF5 files are checked in a process of
     its own.

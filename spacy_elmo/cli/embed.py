@@ -46,17 +46,8 @@ def embed(
     output: Path = Arg(
         ..., metavar="OUT", help="File (.hdf5, .parquet, .spacy, .safetensors, .npy), or a folder, which gets shards"
     ),
-    format_: str | None = Opt(
-        None,
-        "--format",
-        metavar="NAME",
-        help="parquet, hdf5, spacy, safetensors or npy; left out: as OUT ends, or parquet",
-    ),
-    layers: str | None = Opt(
-        None,
-        metavar="WHICH",
-        help="all, top, mean, or a JSON file with the weights of a mix; left out: all for HDF5, else mean",
-    ),
+    format_: str | None = Opt(None, "--format", metavar="NAME", help="parquet, hdf5, spacy, safetensors or npy"),
+    layers: str | None = Opt(None, metavar="WHICH", help="all, top, mean, or a JSON file with the weights of a mix"),
     dtype: str = Opt("float32", metavar="TYPE", help="Of the values that are written: float32 or float16"),
     sentence: bool = Opt(False, "--sentence", help="Write one vector a sentence, the mean"),
     lang: str | None = Opt(
@@ -65,54 +56,36 @@ def embed(
         "--language",
         "-l",
         metavar="CODE",
-        help="Language of the tokenizer; left out: that of the pipeline or biLM. HDF5 splits at blanks without it",
+        help="Language of the tokenizer; HDF5 splits at blanks without it",
     ),
     tokenized: bool = Opt(False, "--tokenized", help="The words of texts are separated by blanks"),
     docs: bool = Opt(False, "--docs", help="A text is a document of several sentences"),
-    workers: int | None = Opt(
-        None, min=1, metavar="N", help="Processes that make shards; left out: 1, or with Ray one for each core"
-    ),
+    workers: int | None = Opt(None, min=1, metavar="N", help="Processes that make shards; default: 1, or Ray's cores"),
     engine: str = Opt("local", metavar="NAME", help="What runs the processes: local, or ray for several machines"),
-    address: str | None = Opt(
-        None,
-        metavar="ADDRESS",
-        help="Of a Ray cluster: auto or host:port; left out: that of this machine, or a new one",
-    ),
-    shard_size: int | None = Opt(
-        None, min=1, metavar="N", help="Bytes of text in a shard; left out: 1,000,000, and HDF5 or npy is one file"
-    ),
+    address: str | None = Opt(None, metavar="ADDRESS", help="Of a Ray cluster: auto or host:port"),
+    shard_size: int | None = Opt(None, min=1, metavar="N", help="Bytes of text in a shard; default: 1,000,000"),
     resume: bool = Opt(True, "--resume/--no-resume", help="Go on with the shards in OUT, or delete them"),
     quiet: bool = Opt(False, "--quiet", help="Show warnings and errors only"),
     all_: bool = Opt(False, "--all", help="The same as --layers all"),
     top: bool = Opt(False, "--top", help="The same as --layers top: the last one"),
     average: bool = Opt(False, "--average", help="The same as --layers mean"),
     batch_size: int | None = Opt(
-        None, "--batch-size", "-b", min=1, metavar="N", help="HDF5: sentences that run together, 64"
+        None, "--batch-size", "-b", min=1, metavar="N", help="HDF5: sentences a batch; default: 64"
     ),
-    use_sentence_keys: bool = Opt(
-        False, "--use-sentence-keys", help="HDF5: name the datasets by the sentences, not by numbers"
-    ),
+    use_sentence_keys: bool = Opt(False, "--use-sentence-keys", help="HDF5: name the datasets by the sentences"),
     forget_sentences: bool = Opt(False, "--forget-sentences", help="HDF5: leave out the dataset sentence_to_index"),
     gpu_id: GpuId = -1,
     model: str | None = Opt(None, metavar="MODEL", help=MODEL),
-    options_file: str | None = Opt(None, metavar="FILE", help="options.json of a biLM; left out: the embedded one"),
+    options_file: str | None = Opt(None, metavar="FILE", help="options.json of a biLM"),
     weight_file: str | None = Opt(None, metavar="FILE", help="weights.hdf5 of a biLM"),
     pipeline: str | None = Opt(None, metavar="PIPELINE", help="Saved pipeline whose biLM is used: folder or package"),
     pipe: PipeName = None,
     code: Code = None,
-    stateful: bool = Opt(
-        False, "--stateful", help="HDF5: carry the LSTMs' state from batch to batch, as AllenNLP does"
-    ),
-    file_friendly_logging: bool = Opt(
-        False, "--file-friendly-logging", help="Show progress as lines, at most one in ten seconds"
-    ),
+    stateful: bool = Opt(False, "--stateful", help="HDF5: carry the state from batch to batch, as AllenNLP does"),
+    file_friendly_logging: bool = Opt(False, "--file-friendly-logging", help="HDF5: show progress as lines"),
     vocab_path: str | None = Opt(None, "--vocab-path", hidden=True),
     include_package: list[str] | None = Opt(None, "--include-package", hidden=True),
-    precision: str = Opt(
-        "float32",
-        metavar="TYPE",
-        help="Of the matrix multiplications: float32, bfloat16 (faster, less exact), auto (bfloat16 if available)",
-    ),
+    precision: str = Opt("float32", metavar="TYPE", help="Of the matrix multiplications: float32, bfloat16 or auto"),
 ) -> None:
     """Write the vectors of texts.
 

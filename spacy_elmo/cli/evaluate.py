@@ -26,25 +26,12 @@ TITLES = {"unigram": "unigram model", "zero_state": "biLM, zero state", "carried
 
 
 def evaluate(
-    model: Path = Arg(
-        ..., metavar="MODEL", help="Folder of a biLM with its softmax, of a pretraining run, or the name of a biLM"
-    ),
+    model: Path = Arg(..., metavar="MODEL", help="biLM with a softmax: its folder, that of its run, or its name"),
     text: Path = Arg(..., metavar="TEXT", help=TEXTS),
     lang: Lang = None,
     sentences: int | None = Opt(None, min=1, metavar="N", help="Read no more than this many sentences"),
-    streams: int = Opt(
-        16,
-        min=1,
-        metavar="N",
-        help="Carried state: the text is cut into this many parts of equally many sentences; in each the state "
-        "goes from sentence to sentence, from zero at the first one. Other numbers give slightly other values",
-    ),
-    per_sentence: Path | None = Opt(
-        None,
-        metavar="FILE",
-        help="Write losses and perplexities of each sentence (zero state) as TSV; - is standard output, and the "
-        "rest goes to standard error",
-    ),
+    streams: int = Opt(16, min=1, metavar="N", help="Parts of the text, in each of which the state is carried"),
+    per_sentence: Path | None = Opt(None, metavar="FILE", help="Write the scores of each sentence as TSV; - is stdout"),
     as_json: Json = False,
 ) -> None:
     """Measure the perplexity of a text.

@@ -45,9 +45,7 @@ SIZES = {"efficiency": (96, 4), "accuracy": (256, 8)}  # width and depth of a ne
 
 def init_config(
     output_file: Path = Arg(..., metavar="OUT", help="The config to write; - is standard output", allow_dash=True),
-    lang: str | None = Opt(
-        None, "--lang", "-l", metavar="CODE", help="Code of the language; left out: that of the biLM, or en"
-    ),
+    lang: str | None = Opt(None, "--lang", "-l", metavar="CODE", help="Language; default: that of the biLM, or en"),
     pipeline: str = Opt(
         "tagger,parser,ner",
         "--pipeline",
@@ -57,18 +55,9 @@ def init_config(
         "are trained on a tok2vec; sentencizer is allowed too, and runs first",
     ),
     optimize: Optimizations = Opt(
-        Optimizations.efficiency,
-        "--optimize",
-        "-o",
-        help="Sizes of the components' networks; accuracy: ELMo at the output of the networks too",
+        Optimizations.efficiency, "--optimize", "-o", help="Size of the networks; accuracy: ELMo at their output too"
     ),
-    model: str | None = Opt(
-        None,
-        "--model",
-        "-m",
-        metavar="MODEL",
-        help="biLM: its folder, or its name; left out: en_mini, the embedded one",
-    ),
+    model: str | None = Opt(None, "--model", "-m", metavar="MODEL", help="biLM: its folder or name; default: en_mini"),
     options_file: Path | None = Opt(None, metavar="FILE", help="options.json of a biLM, in place of --model"),
     weight_file: Path | None = Opt(None, metavar="FILE", help="Its weights.hdf5"),
     knowledge_base: Path | None = Opt(None, metavar="FOLDER", help="Saved knowledge base, for entity_linker"),

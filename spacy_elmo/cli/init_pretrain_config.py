@@ -31,15 +31,11 @@ _FITTED = (  # settings that depend on the text
 )
 
 
-class SizeName(str, Enum):
-    """The names of pretraining.presets.Size, whose import would slow down the start of every command."""
-
-    tiny = "tiny"
-    mini = "mini"
-    midi = "midi"
-    small = "small"
-    medium = "medium"
-    original = "original"
+# the names of pretraining.presets.Size, whose import would slow down the start of every command
+SizeName = Enum(
+    "SizeName",
+    {"tiny": "tiny", "mini": "mini", "midi": "midi", "small": "small", "medium": "medium", "original": "original"},
+)
 
 
 def init_pretrain_config(
@@ -47,14 +43,8 @@ def init_pretrain_config(
     train: str | None = Opt(None, metavar="TEXT", help="Text, one sentence a line: a file, a folder or a pattern"),
     heldout: str | None = Opt(None, metavar="TEXT", help="Held-out text; default: a part of the training text"),
     lang: Lang = None,
-    size: SizeName | None = Opt(
-        None,
-        help="Of the network; tiny: for a first try or a small text; original: its authors' training settings as "
-        "well; left out: mini",
-    ),
-    init: str | None = Opt(
-        None, metavar="MODEL", help="biLM to tune: its folder, that of a pretraining run, or its name"
-    ),
+    size: SizeName | None = Opt(None, help="Of the network; tiny: for a first try or a small text; default: mini"),
+    init: str | None = Opt(None, metavar="MODEL", help="biLM to tune: its folder, that of its run, or its name"),
     force: Force = False,
 ) -> None:
     """Write a config for spacy elmo pretrain.

@@ -41,20 +41,16 @@ def neighbours(
         "-i",
         metavar="FOLDER",
         file_okay=False,
-        help="Folder of the index, which is written if it is missing; default: a temporary one",
+        help="Folder of the index, which is written if it is missing",
     ),
     n: int = Opt(10, "--n", "-n", min=1, metavar="N", help="Neighbours shown"),
     other_words: bool = Opt(False, "--other-words", help="Leave out the same word"),
-    one_per_sentence: bool = Opt(
-        False, "--one-per-sentence", help="Show one neighbour of each sentence; equal sentences are one"
-    ),
+    one_per_sentence: bool = Opt(False, "--one-per-sentence", help="Show one neighbour of each sentence"),
     model: Model = EMBEDDED,
     pipe: PipeName = None,
     code: Code = None,
     lang: Lang = None,
-    layer: str | None = Opt(
-        None, metavar="LAYER", help="Layer of the vectors, or mix (the mean of all); default: the last one"
-    ),
+    layer: str | None = Opt(None, metavar="LAYER", help="Layer, or mix: the mean of all; default: the last one"),
     gpu_id: GpuId = -1,
     force: Force = False,
     as_json: Json = False,

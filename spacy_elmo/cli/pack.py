@@ -16,14 +16,7 @@ def pack(
     model: str = Arg(..., metavar="MODEL", help="biLM: its folder, that of a pretraining run, or its name"),
     output: Path = Arg(..., metavar="OUT", help="Folder to write"),
     mantissa_bits: int = Opt(10, min=1, max=_ALL_BITS, metavar="N", help="Bits of the weights' mantissas; 23: all"),
-    bits: int | None = Opt(
-        None,
-        min=2,
-        max=16,
-        metavar="N",
-        help="Bits of the matrices, which become whole numbers times a power of two for each output; biases and "
-        "the character embedding are rounded to --mantissa-bits",
-    ),
+    bits: int | None = Opt(None, min=2, max=16, metavar="N", help="Bits of the matrices, in steps for each output"),
     softmax: Stored = Opt(Stored.float16, help="Type of the stored softmax; float32: unchanged; none: left out"),
     force: Force = False,
 ) -> None:

@@ -27,15 +27,9 @@ class PretrainCommand(TyperCommand):
 
 def pretrain(
     context: typer.Context,
-    config: Path = Arg(
-        ..., metavar="CONFIG", help="Config, as elmo init-pretrain-config writes it", exists=True, dir_okay=False
-    ),
-    output: Path = Arg(
-        ..., metavar="OUT", help="Folder of the run; a run that was stopped there is resumed", file_okay=False
-    ),
-    restart: bool = Opt(
-        False, "--restart", help="Start again from the first update; an earlier run in OUT is renamed to OUT.1"
-    ),
+    config: Path = Arg(..., metavar="CONFIG", help="As init-pretrain-config writes it", exists=True, dir_okay=False),
+    output: Path = Arg(..., metavar="OUT", help="Folder of the run; a stopped run is resumed", file_okay=False),
+    restart: bool = Opt(False, "--restart", help="Begin anew; an earlier run in OUT is renamed to OUT.1"),
 ) -> None:
     """Train a biLM on text, or resume a stopped run.
 

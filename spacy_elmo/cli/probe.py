@@ -18,17 +18,14 @@ TITLES = {"trained": "biLM", "random": "random weights"}  # which weights: in JS
 
 
 def probe(
-    train: Path = Arg(
-        ..., metavar="TRAIN", help="Annotated corpus to train the classifiers on: .spacy or .conllu, a file or a folder"
-    ),
+    train: Path = Arg(..., metavar="TRAIN", help="Annotated corpus to train on: .spacy or .conllu, a file or a folder"),
     dev: Path = Arg(..., metavar="DEV", help="Annotated corpus to score them on"),
     attribute: str = Opt(
         "upos",
         "--attr",
         "-a",
         metavar="NAME",
-        help="Which labels: upos, tag, ent (IOB and type), another attribute of spaCy's tokens, such as dep, or "
-        "_.NAME for an extension attribute",
+        help="Labels: upos, tag, ent, another attribute of spaCy's tokens, or _.NAME",
     ),
     model: Model = EMBEDDED,
     pipe: PipeName = None,

@@ -37,9 +37,7 @@ def similar(
     model: str = Arg(..., metavar="MODEL", help=MODEL),
     text: Path = Arg(..., metavar="TEXT", help="Text: one sentence a line; - is stdin"),
     word: str = Opt(..., metavar="WORD", help="The word, exactly as the text has it"),
-    sentence: int | None = Opt(
-        None, min=1, metavar="N", help="Line of the occurrence to compare with; default: that of the first"
-    ),
+    sentence: int | None = Opt(None, min=1, metavar="N", help="Line of the occurrence; default: that of the first"),
     top: int = Opt(5, min=1, metavar="N", help="Occurrences shown for each layer"),
     ignore_case: bool = Opt(False, "--ignore-case", help="Accept the word in upper and lower case"),
     lang: Lang = None,
@@ -97,11 +95,6 @@ def find_occurrences(
     from ..corpus.reading import Parser, read_items, sources_of
 
     choice = bilm_of(model, pipe)
-    if lang is not None and choice.saved_pipeline is not None:
-        raise CommandError(
-            f"--lang is {lang!r}, and {model} is a saved pipeline, which splits text with its own tokenizer. "
-            "Expected --lang only with a biLM: leave it out."
-        )
     at_blanks = lang is None and choice.saved_pipeline is None
     parser = Parser(None if at_blanks else choice.tokenizer(lang), docs=False)
     files = sources_of([text])

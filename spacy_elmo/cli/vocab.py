@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 def vocab(
     text: Path = Arg(..., metavar="TEXT", help=TEXTS),
-    output_file: Path = Arg(
-        ..., metavar="OUT", help="vocabulary.txt, one word a line; - is standard output, without the counts"
-    ),
+    output_file: Path = Arg(..., metavar="OUT", help="vocabulary.txt, one word a line; - is stdout, without counts"),
     size: int | None = Opt(None, min=3, metavar="N", help="Largest number of words, with <S>, </S> and <UNK>"),
     min_count: int = Opt(1, min=1, metavar="N", help="How often a word must occur"),
     lang: Lang = None,

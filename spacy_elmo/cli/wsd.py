@@ -21,8 +21,7 @@ def wsd(
     train: Path = Arg(
         ...,
         metavar="TRAIN",
-        help="Training corpus: a line for each word with lemma, part of speech and senses, divided by tabs, - for "
-        "no sense; an empty line ends a sentence",
+        help="Training corpus: a line for each word: word, lemma, part of speech, senses, with tabs",
     ),
     tests: list[Path] = Arg(..., metavar="TEST", help="Test sets, in the same form"),
     first_senses: Path | None = Opt(
@@ -30,8 +29,7 @@ def wsd(
         "--first-senses",
         "-f",
         metavar="FILE",
-        help="First sense of each lemma, such as WordNet's: lemma, part of speech and sense, divided by tabs. "
-        "Default: the most frequent sense in TRAIN",
+        help="First senses: lemma, part of speech and sense, divided by tabs",
     ),
     model: Model = EMBEDDED,
     pipe: PipeName = None,

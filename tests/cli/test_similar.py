@@ -131,7 +131,6 @@ def test_pipelines_and_languages(text: Path, tmp_path: Path) -> None:
     assert "No *bank* ." in output
     assert run(GOLDEN, text, "--word", "bank", "--lang", "en") == output
     assert "--pipe is 'x'" in run(saved, text, "--word", "bank", "--pipe", "x", code=1)
-    assert "splits text with its own tokenizer" in run(saved, text, "--word", "bank", "--lang", "en", code=1)
     assert "--lang" not in run(saved, text, "--word", "lake", code=1)
 
 
