@@ -133,20 +133,6 @@ def test_a_kill_between_two_files_never_gives_a_mixture(
     assert {path.name for path in folder.iterdir()} == FILES | {"README.md"}
 
 
-def test_a_link_to_a_folder_stays_a_link(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(folder)
-    model_of(seed=1).save(tmp_path / "link")
-    assert (tmp_path / "link").is_symlink()
-    assert_same(LanguageModel.load(folder), model_of(seed=1))
-
-
-def test_a_file_in_the_way(tmp_path: Path) -> None:
-    (tmp_path / "model").write_text("notes", encoding="utf8")
-    with pytest.raises(WeightsError, match="model: can't be written"):
-        model_of().save(tmp_path / "model")
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
 def test_a_model_that_can_not_be_written_leaves_the_older_one(folder: Path) -> None:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     model = model_of(seed=1)
