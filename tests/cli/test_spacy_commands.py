@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
-from commands import in_fresh_environment, run
+from commands import run
 from spacy.cli._util import app
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
@@ -150,16 +150,9 @@ def settings(trained: Path, steps: int = 40) -> list[str]:
 def test_it_has_learnt(trained: Path) -> None:
     doc = spacy.load(trained / "out" / "model-best")("Bob sat on Ann")
     assert [(ent.text, ent.label_) for ent in doc.ents] == [("Bob", "PERSON"), ("Ann", "PERSON")]
-    assert [token.tag_ for token in doc] == ["NAME", "WORD", "WORD", "NAME"]
-
-
-def test_evaluate(trained: Path) -> None:
     run("evaluate", trained / "out/model-best", trained / "gold.spacy", "--output", trained / "metrics.json")
     scores = json.loads((trained / "metrics.json").read_text(encoding="utf8"))
     assert scores["tag_acc"] == scores["ents_f"] == 1.0
-
-
-def test_debug_data(trained: Path) -> None:
     output = run("debug", "data", trained / "config.cfg", *settings(trained), code=1)
     assert "Pipeline can be initialized with data" in output
     assert "Low number of examples" in output  # which is why it exits with 1
@@ -175,9 +168,11 @@ def test_assemble_from_sources(trained: Path) -> None:
     assert [ent.text for ent in doc.ents] == ["Bob", "Ann"]
 
 
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # spaCy leaves it to the garbage collector to close its files
 def test_package(trained: Path) -> None:
-    code = "import spacy; print([ent.text for ent in spacy.load('en_with_elmo')('Bob sat on Ann').ents])"
-    assert in_fresh_environment(trained / "out" / "model-best", trained, code).strip() == "['Bob', 'Ann']"
+    """An installed package brings us along."""
+    run("package", trained / "out" / "model-best", trained, "--build", "none", "--name", "with_elmo")
+    assert "spacy-elmo" in (trained / "en_with_elmo-0.0.0" / "meta.json").read_text(encoding="utf8")
 
 
 def weights_of(model: Path) -> list[Any]:
