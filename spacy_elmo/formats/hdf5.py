@@ -75,15 +75,14 @@ def open_hdf5(path: str | os.PathLike[str], expected: str, error: type[ElmoError
 
 
 @contextmanager
-def _naming(dataset: h5py.Dataset) -> Iterator[str]:
+def _naming(file: h5py.File, name: str) -> Iterator[str]:
     """Yield what messages call a dataset, and name it if h5py can't read it."""
-    path, name = dataset.file.filename, dataset.name[1:]
     try:
-        yield f"{path}: the dataset {name}"
+        yield f"{file.filename}: the dataset {name}"
     except ElmoError:
         raise
     except _DAMAGE as exc:
-        raise ElmoError(f"{path}: {name} can't be read ({exc}). The file is damaged: get it again.") from exc
+        raise ElmoError(f"{file.filename}: {name} can't be read ({exc}). The file is damaged: get it again.") from exc
 
 
 def root_names(file: h5py.File) -> str:
@@ -107,7 +106,8 @@ def find(file: h5py.File, name: str) -> object | None:
                 f"{file.filename}: {'/'.join(parts[: depth + 1])} is a link to another place. Expected the data "
                 "itself, in this file."
             )
-        current = current[part]
+        with _naming(file, "/".join(parts[: depth + 1])):
+            current = current[part]
     found: object = current
     return found
 
@@ -170,7 +170,7 @@ def check_bytes(n_bytes: int, path: str | os.PathLike[str], what: str, max_bytes
 
 def check_dataset(dataset: h5py.Dataset, types: Sequence[str] = ("float32",), max_bytes: int = MAX_BYTES) -> None:
     """Check that a dataset holds values of one of the types, in any byte order, stored as `check_storage` says."""
-    with _naming(dataset) as source:
+    with _naming(dataset.file, dataset.name[1:]) as source:
         stored = dataset.id.get_type()
         if not any(stored in _STORED[kind] for kind in types):
             raise ElmoError(f"{source} holds {_dtype(dataset)}. Expected {' or '.join(types)}.")
@@ -229,7 +229,7 @@ def _check_inside(dataset: h5py.Dataset, source: str) -> bool:
 def read_dataset(dataset: h5py.Dataset) -> Floats:
     """Read a dataset as float32 in native byte order, after `check_dataset`. Raises ElmoError if one is not finite."""
     # a value too large for float32 becomes infinite
-    with _naming(dataset) as source, np.errstate(over="ignore"):
+    with _naming(dataset.file, dataset.name[1:]) as source, np.errstate(over="ignore"):
         values: Floats = dataset.astype(np.float32)[...]
     n_bad = int(values.size - np.isfinite(values).sum())
     if n_bad:
@@ -239,7 +239,7 @@ def read_dataset(dataset: h5py.Dataset) -> Floats:
 
 def read_string(dataset: h5py.Dataset) -> str:
     """Read a dataset of shape (1,) or () that holds one UTF-8 string of variable length. Raises ElmoError."""
-    with _naming(dataset) as source:
+    with _naming(dataset.file, dataset.name[1:]) as source:
         stored = dataset.id.get_type()
         is_string = isinstance(stored, h5py.h5t.TypeStringID) and stored.is_variable_str()
         if not is_string or dataset.shape not in ((1,), ()) or _check_inside(dataset, source):
