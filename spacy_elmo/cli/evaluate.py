@@ -65,8 +65,7 @@ def evaluate(
 
     with telling_if_stopped("stopped before all sentences were scored."):
         language_model, report = LanguageModel.load(model, untrusted=True), Report()
-        limit = None if sentences is None else min(sentences, sys.maxsize)  # islice accepts no larger number
-        read = islice(sentences_in(text, lang, report), limit)
+        read = islice(sentences_in(text, lang, report), sentences)
         evaluation = evaluate_text(language_model, read, streams, write_scores)
     score, n_words = evaluation.zero, len(language_model.words)
     scores = dict(zip(TITLES, (evaluation.unigram, score, evaluation.carried)))
