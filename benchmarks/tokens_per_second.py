@@ -406,8 +406,8 @@ def installed(name: str) -> bool:
 
 def machine(threads: int) -> str:
     """Describe the machine."""
-    library, sets = kernels.load(), (kernels.has_amx, kernels.has_avx512, kernels.has_avx512_bf16)
-    loops = "none" if library is None else ", ".join(has.__name__[4:] for has in sets if has(library)) or "plain"
+    state = kernels.loops_state()
+    loops = (", ".join(state.instruction_sets) or "plain") if state.compiled else "none"
     load = f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "?"
     return (
         f"{platform.machine()}, {os.cpu_count()} processors, {torch.backends.cpu.get_cpu_capability()}, torch "

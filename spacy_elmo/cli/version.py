@@ -48,7 +48,7 @@ def version(
         ("spacy-elmo", found["spacy_elmo"]),
         ("embedded biLM", f"{EMBEDDED}, SHA-256 {found['bilm_sha256']}..."),
         ("compiled loops", "yes" if loops.compiled else f"no, {loops.reason}; torch does the same"),
-        ("instruction sets", ", ".join(loops.instruction_sets) or "none of AVX-512 and AMX: torch runs the LSTMs"),
+        ("instruction sets", ", ".join(loops.instruction_sets) or "none: torch runs the LSTMs"),
         ("torch", f"{found['torch']} ({found['torch_capability']})"),
         *((name, found[name]) for name in PACKAGES),
         ("Python", found["python"]),

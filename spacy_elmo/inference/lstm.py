@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from .. import kernels
 from ..formats.options import BiLMOptions
-from ..kernels.calls import AMX_SIZE_MULTIPLE, AVX512_SIZE_MULTIPLE, GATES, INPUTS_ALIGNMENT, UNITS, LayerCall, padded
+from ..kernels.calls import AMX_SIZE_MULTIPLE, GATES, INPUTS_ALIGNMENT, UNITS, LayerCall, padded
 from ..modules.loops import address, address_of_rows, bound, loops
 from ..modules.lstm_cell import (
     Clips,
@@ -47,9 +46,9 @@ def make_stack(
     library = kernels.load() if device.type == "cpu" and projection else None
     sizes = (options.dim, options.projection_dim)
     for kind in KINDS:
-        fits = kind.operands == dtype and not any(size % kind.multiple for size in sizes)
-        if library is not None and fits and kind.has(library):
-            return CompiledStack(options, kind, library, buffers)
+        fits = kind.operands in (dtype, torch.float32) and not any(size % kind.columns for size in sizes)
+        if library is not None and fits and kernels.has(kind.name, library):
+            return CompiledStack(options, kind, dtype, library, buffers)
     return TorchStack(options, dtype, buffers, input_rows)
 
 
@@ -156,40 +155,44 @@ class Kind(NamedTuple):
     """A kind of compiled layer call.
 
     name: the call is named `name`_layer in the library.
-    has: tells whether the library and this machine can run it.
     operands: type of the operands of the matrix multiplications.
     sums: type in which the sums of the gates' inputs are stored.
-    multiple: dim and projection_dim must be multiples of it.
+    columns: of a weight that lie together. dim and projection_dim must be multiples of it.
+    lanes: columns of a register.
     gates: how the weights of the input and of the state are packed.
     projection: how the projection is packed.
     """
 
     name: str
-    has: Callable[[ctypes.CDLL | None], bool]
     operands: torch.dtype
     sums: torch.dtype
-    multiple: int
+    columns: int
+    lanes: int
     gates: Axes
     projection: Axes
 
 
-# the fastest kind of each type comes first
+# In each type the fastest kind comes first. Kinds in float32 also run bfloat16: they widen the weights in registers.
+_LOW, _HIGH = (torch.bfloat16, torch.float16), (torch.float32, torch.float32)
+_GATES_16, _PROJECTION_16 = Axes((-1,), (4, -1, UNITS), (2, 1, 0, 3)), Axes((-1,), (-1, UNITS), (1, 0, 2))
 KINDS = (
     Kind(
-        "amx", kernels.has_amx, torch.bfloat16, torch.float16, AMX_SIZE_MULTIPLE,
+        "amx", *_LOW, AMX_SIZE_MULTIPLE, 16,
         Axes((-1, 16, 2), (4, -1, UNITS), (4, 0, 3, 1, 5, 2)),
         Axes((-1, 16, 2), (-1, 4, UNITS), (3, 0, 4, 1, 5, 2)),
     ),
     Kind(
-        "avx512_bf16", kernels.has_avx512_bf16, torch.bfloat16, torch.float16, AVX512_SIZE_MULTIPLE,
+        "avx512_bf16", *_LOW, 32, 16,
         Axes((-1, 2), (2, 2, -1, UNITS), (4, 2, 0, 3, 5, 1)),
         Axes((-1, 2), (-1, 2, UNITS), (2, 0, 3, 4, 1)),
     ),
     Kind(
-        "avx512", kernels.has_avx512, torch.float32, torch.float32, AVX512_SIZE_MULTIPLE,
+        "avx512", *_HIGH, 32, 16,
         Axes((-1,), (2, 2, -1, UNITS), (3, 1, 0, 2, 4)),
         Axes((-1,), (-1, 2, UNITS), (1, 0, 2, 3)),
     ),
+    Kind("avx2", *_HIGH, 16, 8, _GATES_16, _PROJECTION_16),
+    Kind("neon", *_HIGH, 16, 4, _GATES_16, _PROJECTION_16),
 )  # fmt: skip
 
 
@@ -199,12 +202,14 @@ class _CompiledLayer(NamedTuple):
     packed: of input and previous state, *Shape:* (projection_dim, 4 dim), and the projection, (dim, projection_dim).
     bias: *Shape:* (4 dim,), float32, with 1 added for the forget gate.
     remainders: of the three weights, not packed, if they were rounded to bfloat16 and can be asked for; else None.
+    is_narrow: whether the packed weights are bfloat16, although the operands are float32.
     addresses: of the four arrays, in this order. They are checked once for all calls.
     """
 
     packed: list[Tensor]
     bias: Tensor
     remainders: list[Tensor] | None
+    is_narrow: bool
     addresses: tuple[int, ...]
 
 
@@ -212,38 +217,59 @@ class CompiledStack(Stack):
     """Layers with a projection, each of which is one compiled call.
 
     kind: the kind of compiled call.
+    dtype: type of the weights. float32 weights are stored as bfloat16 as well if that loses nothing.
     library: the compiled loops.
     """
 
     layers: list[_CompiledLayer]
 
-    def __init__(self, options: BiLMOptions, kind: Kind, library: ctypes.CDLL, buffers: Buffers) -> None:
+    def __init__(
+        self, options: BiLMOptions, kind: Kind, dtype: torch.dtype, library: ctypes.CDLL, buffers: Buffers
+    ) -> None:
         super().__init__(options, buffers)
-        self.kind, self.library = kind, library
+        self.kind, self.dtype, self.library = kind, dtype, library
         self.axes = (kind.gates, kind.gates, kind.projection)
 
     def add(self, weights: LayerWeights, lossless: bool) -> None:
-        dim, width, operands = self.options.dim, self.options.projection_dim, self.kind.operands
+        dim, width = self.options.dim, self.options.projection_dim
         matrices = [matrix.float() for matrix in weights.matrices]
         bias = with_forget_bias(weights.bias, torch.float32)
         remainders: list[Tensor] | None = None
-        if operands == torch.bfloat16:
+        if all(map(_is_bfloat16, matrices)):
+            matrices = [matrix.bfloat16() for matrix in matrices]
+        elif self.dtype == torch.bfloat16:
             pairs = [split(matrix) for matrix in matrices]
             matrices = [high for high, _ in pairs]
             remainders = [low for _, low in pairs] if lossless else None
-        packed = [in_large_pages(a.pack(matrix)).reshape(matrix.shape) for a, matrix in zip(self.axes, matrices)]
+        stored = matrices[0].dtype
+        is_narrow = stored != self.kind.operands
+        packed = []
+        for axes, matrix in zip(self.axes, matrices):
+            values = axes.pack(matrix)
+            if is_narrow:  # each column beside the one that is a register away
+                values = values.reshape(-1, 2, self.kind.lanes).transpose(1, 2)
+            packed.append(in_large_pages(values).reshape(matrix.shape))
         addresses = (
-            address("packed inputs", packed[0], operands, (width, GATES * dim)),
-            address("packed recurrent", packed[1], operands, (width, GATES * dim)),
-            address("packed projection", packed[2], operands, (dim, width)),
+            address("packed inputs", packed[0], stored, (width, GATES * dim)),
+            address("packed recurrent", packed[1], stored, (width, GATES * dim)),
+            address("packed projection", packed[2], stored, (dim, width)),
             address("bias", bias, torch.float32, (GATES * dim,)),
         )
-        self.layers.append(_CompiledLayer(packed, bias, remainders, addresses))
+        self.layers.append(_CompiledLayer(packed, bias, remainders, is_narrow, addresses))
 
     def matrices(self, number: int) -> list[Tensor]:
         layer = self.layers[number]
-        matrices = [axes.unpack(matrix) for axes, matrix in zip(self.axes, layer.packed)]
-        return matrices if layer.remainders is None else [joined(*pair) for pair in zip(matrices, layer.remainders)]
+        packed = layer.packed
+        if layer.is_narrow:
+            packed = [w.view(-1, self.kind.lanes, 2).transpose(1, 2).reshape(w.shape) for w in packed]
+        matrices = [axes.unpack(matrix) for axes, matrix in zip(self.axes, packed)]
+        if layer.remainders is None:
+            return [matrix.float() for matrix in matrices]
+        return [joined(*pair) for pair in zip(matrices, layer.remainders)]
+
+    def _rows(self, n: int) -> int:
+        """Return the number of rows of a work array that has room for `n` rows."""
+        return padded(n) if self.kind.name == "amx" else n | 1
 
     def _begin(self, packing: Packing, backward: bool) -> Any:
         """Return a call with the arguments that are the same in all layers, the arrays whose memory it reads, and more.
@@ -251,7 +277,7 @@ class CompiledStack(Stack):
         The layouts of the arrays are described in layouts.h.
         """
         dim, width, n_rows = self.options.dim, self.options.projection_dim, len(packing.order)
-        empty, rows, operands = self.buffers.empty, padded(n_rows), self.kind.operands
+        empty, rows, operands = self.buffers.empty, self._rows(n_rows), self.kind.operands
         active, offsets = packing.active, packing.offsets
         if backward:
             active, offsets = active[::-1].copy(), offsets[::-1].copy()
@@ -284,11 +310,11 @@ class CompiledStack(Stack):
         call, (_, _, cells, _, _), packing, backward = begun
         empty, dim, width, n = self.buffers.empty, self.options.dim, self.options.projection_dim, call.batch
         chunks, h, c = plan.chunks_read(backward), _rows(start.h), _rows(start.c)
-        blocked_rows = padded(max(plan.n_precomputed, plan.n_largest_chunk))
+        blocked_rows = self._rows(max(plan.n_precomputed, plan.n_largest_chunk))
         blocked = empty("blocked", blocked_rows, width, dtype=self.kind.operands)
         inputs = empty("inputs", plan.n_sums, GATES * dim, dtype=self.kind.sums)
         call.n_precomputed, call.n_inputs, call.n_chunks = plan.n_precomputed, plan.n_sums, len(chunks)
-        call.h_stride, call.c_stride = h.stride(0), c.stride(0)
+        call.h_stride, call.c_stride, call.narrow = h.stride(0), c.stride(0), layer.is_narrow
         call.chunks = address("chunks", chunks, np.int64, (None, 4))
         call.precomputed = address("precomputed", plan.precomputed, torch.int64, (plan.n_precomputed,))
         call.by_chunk = None if plan.by_chunk is None else address("by_chunk", plan.by_chunk, torch.int64, (None,))
@@ -305,6 +331,11 @@ class CompiledStack(Stack):
             last = torch.arange(n, device="cpu") if backward else torch.from_numpy(packing.ends)
             torch.index_select(out, 0, last, out=end.h)
             end.c.copy_(cells[:, :n].transpose(0, 1).flatten(1))
+
+
+def _is_bfloat16(matrix: Tensor) -> bool:
+    """Return whether all values of a float32 matrix are also bfloat16. The first row alone tells of most."""
+    return all(torch.equal(rows, rows.bfloat16().float()) for rows in (matrix[:1], matrix))
 
 
 def _rows(part: Tensor) -> Tensor:

@@ -15,12 +15,23 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import NamedTuple
 
+from ..errors import SettingsError, shown
 from .calls import AmxBackwardCall, AmxForwardCall, AmxGradientCall, LayerCall, address, address_of_rows, bound
 
-__all__ = ["address", "address_of_rows", "bound", "has_amx", "has_avx512", "has_avx512_bf16", "load", "loops_state"]
+__all__ = ["address", "address_of_rows", "bound", "has", "load", "loops_state"]
 
 FOLDER = Path(__file__).parent
-SWITCH = "SPACY_ELMO_KERNELS"
+SWITCH, LIMIT = "SPACY_ELMO_KERNELS", "SPACY_ELMO_ISA"
+# What the loops of LSTMs are compiled for: has_NAME() of the library tells whether this machine runs them. The second
+# name is that in the environment variable SPACY_ELMO_ISA, which allows those up to the one it names.
+INSTRUCTION_SETS = {
+    "neon": ("NEON", "neon"),
+    "avx2": ("AVX2", "avx2"),
+    "avx512": ("AVX-512", "avx512"),
+    "avx512_bf16": ("AVX-512 BF16", "avx512"),
+    "amx": ("AMX", "amx"),
+}
+LIMITS = ["none", "neon", "avx2", "avx512", "amx"]
 
 _INT, _INT64, _ADDRESS, _REAL = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
 _LAYER: list[type] = [ctypes.POINTER(LayerCall)]
@@ -40,7 +51,7 @@ SIGNATURES: dict[str, list[type]] = {
     "adagrad_rows": [_INT64, _INT, *[_ADDRESS] * 4, *[_REAL] * 2],
 }
 
-# the library has these functions only if has_amx()
+# the library has these functions only if it was compiled for AMX
 AMX_SIGNATURES: dict[str, list[type]] = {
     "amx_pack": [*[_INT] * 4, *[_ADDRESS] * 2],
     "amx_pack_transposed": [*[_INT] * 2, *[_ADDRESS] * 2],
@@ -51,10 +62,6 @@ AMX_SIGNATURES: dict[str, list[type]] = {
     "amx_forward": [ctypes.POINTER(AmxForwardCall)],
     "amx_backward": [ctypes.POINTER(AmxBackwardCall)],
 }
-
-# the library has these functions only if has_avx512() and has_avx512_bf16()
-AVX512_SIGNATURES: dict[str, list[type]] = {"avx512_layer": _LAYER}
-AVX512_BF16_SIGNATURES: dict[str, list[type]] = {"avx512_bf16_layer": _LAYER}
 
 
 def fingerprint(folder: Path = FOLDER) -> str:
@@ -77,11 +84,10 @@ def open_library(path: Path) -> ctypes.CDLL | None:
         library.fingerprint.restype = ctypes.c_char_p
         if library.fingerprint().decode() != fingerprint(path.parent):
             return None
-        library.has_amx.restype = library.has_avx512.restype = library.has_avx512_bf16.restype = ctypes.c_int
         signatures = dict(SIGNATURES)
-        signatures |= AMX_SIGNATURES if library.has_amx() else {}
-        signatures |= AVX512_SIGNATURES if library.has_avx512() else {}
-        signatures |= AVX512_BF16_SIGNATURES if library.has_avx512_bf16() else {}
+        for name in INSTRUCTION_SETS:
+            if getattr(library, f"has_{name}")():
+                signatures |= AMX_SIGNATURES if name == "amx" else {f"{name}_layer": _LAYER}
         for name, types in signatures.items():
             function = getattr(library, name)
             function.argtypes, function.restype = types, None
@@ -97,22 +103,16 @@ def load() -> ctypes.CDLL | None:
     return None if path is None else open_library(path)
 
 
-def has_amx(library: ctypes.CDLL | None) -> bool:
-    """Whether the library has loops on AMX, and the processor and the operating system let this process run them."""
-    return library is not None and bool(library.has_amx())
+def has(name: str, library: ctypes.CDLL | None) -> bool:
+    """Whether the library has loops for an instruction set, this process may run them, and SPACY_ELMO_ISA allows them.
 
-
-def has_avx512(library: ctypes.CDLL | None) -> bool:
-    """Whether the library has loops on AVX-512, and the processor and the operating system support it."""
-    return library is not None and bool(library.has_avx512())
-
-
-def has_avx512_bf16(library: ctypes.CDLL | None) -> bool:
-    """Whether the library has loops on AVX-512 in bfloat16, and the processor and the operating system support them."""
-    return library is not None and bool(library.has_avx512_bf16())
-
-
-INSTRUCTION_SETS = {"AVX-512": has_avx512, "AVX-512 BF16": has_avx512_bf16, "AMX": has_amx}
+    Raises SettingsError if the environment variable has an unknown value.
+    """
+    limit = os.environ.get(LIMIT) or LIMITS[-1]
+    if limit not in LIMITS:
+        raise SettingsError(f"{LIMIT} is {shown(limit)}. Expected one of {', '.join(LIMITS)}, or nothing.")
+    is_allowed = LIMITS.index(INSTRUCTION_SETS[name][1]) <= LIMITS.index(limit)
+    return is_allowed and library is not None and bool(getattr(library, f"has_{name}")())
 
 
 class State(NamedTuple):
@@ -132,7 +132,7 @@ def loops_state() -> State:
     """Return the state of the compiled loops, which are loaded if they were not."""
     library = load()
     if library is not None:
-        return State(True, "", tuple(name for name, has in INSTRUCTION_SETS.items() if has(library)))
+        return State(True, "", tuple(title for name, (title, _) in INSTRUCTION_SETS.items() if has(name, library)))
     if os.environ.get(SWITCH) == "0":
         reason = f"switched off by {SWITCH}=0"
     elif library_path() is None:

@@ -13,9 +13,8 @@ GATE_I, GATE_J, GATE_F, GATE_O = range(4)
 GATES = 4
 
 UNITS = 16  # units of a layer whose gates are stored together
-ROW_MULTIPLE = 32  # the number of rows is padded to a multiple of this
+ROW_MULTIPLE = 32  # on AMX the number of rows is padded to a multiple of this
 AMX_SIZE_MULTIPLE = 64  # sizes of layers on AMX are multiples of this
-AVX512_SIZE_MULTIPLE = 32  # sizes of layers on AVX-512 are multiples of this
 # Alignment in bytes of arrays that are written to memory without the caches. A write to an address that is not aligned
 # would end the process.
 INPUTS_ALIGNMENT = 64
@@ -40,7 +39,7 @@ class LayerCall(ctypes.Structure):
     """One direction of one layer over rows of different lengths, only forward."""
 
     _fields_: ClassVar = _fields(
-        "batch dim width n_precomputed n_inputs n_chunks h_stride c_stride",
+        "batch dim width n_precomputed n_inputs n_chunks h_stride c_stride narrow",
         "chunks precomputed by_chunk active offsets places x h c packed_inputs packed_recurrent packed_w_p bias"
         " blocked inputs cells state outs out",
     )

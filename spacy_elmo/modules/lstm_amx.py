@@ -38,7 +38,7 @@ def fits(x: Tensor, h0: Tensor, c0: Tensor, w_p: Tensor | None, matmul_dtype: to
         return False
     if not all(tensor.dtype == REAL and tensor.device.type == "cpu" for tensor in (x, h0, c0)):
         return False
-    return 0 not in x.shape and kernels.has_amx(loops(x))
+    return 0 not in x.shape and kernels.has("amx", loops(x))
 
 
 def by_rows(cells: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo import kernels
+from spacy_elmo.errors import SettingsError
 from spacy_elmo.kernels import State, loops_state
 
 
@@ -94,30 +95,43 @@ def test_the_switch(monkeypatch: pytest.MonkeyPatch, value: str, loaded: bool) -
     assert (kernels.load() is not None) is loaded
 
 
-def test_each_kind_of_loop_is_there_where_the_machine_has_it() -> None:
-    library = kernels.load()
-    kinds = (
-        (kernels.has_amx, kernels.AMX_SIGNATURES),
-        (kernels.has_avx512, kernels.AVX512_SIGNATURES),
-        (kernels.has_avx512_bf16, kernels.AVX512_BF16_SIGNATURES),
-    )
-    for has, signatures in kinds:
-        assert not has(None)
-        if has(library):
-            assert all(getattr(library, name).restype is None for name in signatures)
-
-
-FEATURES = {"AVX-512": "avx512bw", "AVX-512 BF16": "avx512_bf16", "AMX": "amx_bf16"}
+FEATURES = {"AVX2": "avx2", "AVX-512": "avx512bw", "AVX-512 BF16": "avx512_bf16", "AMX": "amx_bf16"}
 
 
 @pytest.mark.usefixtures("compiled")
-def test_the_instruction_sets_are_those_of_the_processor() -> None:
+def test_the_instruction_sets_are_those_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(kernels.LIMIT, raising=False)
     if sys.platform != "linux" or not Path("/proc/cpuinfo").exists():
         pytest.skip("only Linux lists the processor's features in /proc/cpuinfo")
     flags = re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     features = flags[1].split() if flags else []
     expected = tuple(name for name, feature in FEATURES.items() if feature in features)
     assert loops_state() == State(True, "", expected)
+
+
+@pytest.mark.usefixtures("compiled")
+@pytest.mark.parametrize(
+    ("limit", "without"),
+    [
+        ("none", {"NEON", "AVX2", "AVX-512", "AVX-512 BF16", "AMX"}),
+        ("neon", {"AVX2", "AVX-512", "AVX-512 BF16", "AMX"}),
+        ("avx2", {"AVX-512", "AVX-512 BF16", "AMX"}),
+        ("avx512", {"AMX"}),
+        ("amx", set()),
+        ("", set()),
+    ],
+)
+def test_the_limit(limit: str, without: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(kernels.LIMIT, raising=False)
+    everything = loops_state().instruction_sets
+    monkeypatch.setenv(kernels.LIMIT, limit)
+    assert loops_state().instruction_sets == tuple(name for name in everything if name not in without)
+
+
+def test_an_unknown_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(kernels.LIMIT, "sse")
+    with pytest.raises(SettingsError, match=r"SPACY_ELMO_ISA is 'sse'\. Expected one of none, neon, avx2, avx512, amx"):
+        kernels.has("avx2", None)
 
 
 def test_loops_that_are_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,10 +149,3 @@ def test_loops_that_can_not_be_loaded(path: Path | None, reason: str, monkeypatc
     assert not found.compiled
     assert reason in found.reason
     assert found.instruction_sets == ()
-
-
-def test_a_machine_without_any_of_them(monkeypatch: pytest.MonkeyPatch, compiled: ctypes.CDLL) -> None:
-    names = dict.fromkeys(kernels.INSTRUCTION_SETS, lambda library: False)
-    monkeypatch.setattr(kernels, "INSTRUCTION_SETS", names)
-    monkeypatch.setattr(kernels, "load", lambda: compiled)
-    assert loops_state() == State(True, "", ())

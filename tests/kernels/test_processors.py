@@ -17,7 +17,7 @@ FILES = ("modules/test_lstm_amx.py", "inference/test_lstm.py", "modules/test_lst
 
 
 def test_on_emulated_tiles(project: Path, compiled: ctypes.CDLL) -> None:
-    if not kernels.has_avx512_bf16(compiled):
+    if not kernels.has("avx512_bf16", compiled):
         pytest.skip("this machine has no AVX-512 with bfloat16, or the compiler did not know it")
     setup = project / "setup.py"
     text = setup.read_text(encoding="utf8")

@@ -39,7 +39,7 @@ def loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> st
     if request.param.startswith("gpu"):
         return str(request.param)
     library: ctypes.CDLL | None = None if request.param == "torch" else request.getfixturevalue("compiled")
-    if request.param == "amx" and not kernels.has_amx(library):
+    if request.param == "amx" and not kernels.has("amx", library):
         pytest.skip("this processor or system has no AMX, or the compiler did not know it")
     if request.param == "compiled":
         monkeypatch.setattr(lstm_amx, "fits", lambda *_: False)

@@ -1,7 +1,7 @@
 /* Arguments of the functions that have many. calls.py has the same structs, and a test compares the two.
  *
  * Shapes are those of the plain arrays; layouts.h describes how the arrays are laid out.
- * rows: the batch, padded to a multiple of ROW_MULTIPLE.
+ * rows: on AMX the batch, padded to a multiple of ROW_MULTIPLE; else the next odd number.
  * Operands are the values that are multiplied: bfloat16 or float32, which depends on the function.
  * The sums of an input are the input times its weight, bias included: one value for each gate of each unit.
  * A bound is infinite if nothing is clipped. */
@@ -9,7 +9,8 @@
 #define SPACY_ELMO_CALLS_H
 #include <stdint.h>
 
-/* One direction of one layer over rows of different lengths, only forward: amx_layer, avx512_layer, avx512_bf16_layer.
+/* One direction of one layer over rows of different lengths, only forward: amx_layer, avx512_bf16_layer,
+ * avx512_layer, avx2_layer, neon_layer.
  *
  * A place is the number of a row of `inputs`. Several positions may have the same place: those of the same word. */
 typedef struct {
@@ -21,6 +22,7 @@ typedef struct {
     int32_t n_chunks;      /* a chunk is some consecutive steps, whose sums of inputs are computed together */
     int32_t h_stride;      /* values from one row of h to the next */
     int32_t c_stride;      /* values from one row of c to the next */
+    int32_t narrow;        /* 1: the packed weights are bfloat16, although the operands are float32 */
     const int64_t *chunks;      /* (n_chunks, 4): first step, how many steps, first entry of by_chunk, how many */
     const int64_t *precomputed; /* (n_precomputed): the rows of x whose sums are computed once */
     const int64_t *by_chunk;    /* rows of x whose sums are computed chunk by chunk; NULL: every row of x, in order */
@@ -30,11 +32,11 @@ typedef struct {
     const float *x;             /* (any, width): the layer's input */
     const float *h;             /* (batch, width): the state before the first step */
     const float *c;             /* (batch, dim): the cells before the first step */
-    const void *packed_inputs;    /* operands: the weight of the input (width, 4 dim), packed */
-    const void *packed_recurrent; /* operands: the weight of the state (width, 4 dim), packed */
-    const void *packed_w_p;       /* operands: the projection (dim, width), packed */
+    const void *packed_inputs;    /* operands or bfloat16: the weight of the input (width, 4 dim), packed */
+    const void *packed_recurrent; /* the same: the weight of the state (width, 4 dim), packed */
+    const void *packed_w_p;       /* the same: the projection (dim, width), packed */
     const float *bias;            /* (4 dim): the forget bias is included */
-    void *blocked; /* work, operands (the greater of n_precomputed and the rows of the largest chunk, padded; width) */
+    void *blocked; /* work, operands (the greater of n_precomputed and the rows of the largest chunk; width) */
     void *inputs;  /* work, float16 or float32 (n_inputs, 4 dim), at a multiple of INPUTS_ALIGNMENT */
     float *cells;  /* (rows, dim): out, the cells after the last step */
     void *state;   /* work, operands (rows, width), blocked */

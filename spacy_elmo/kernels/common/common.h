@@ -26,8 +26,11 @@
 /* For functions that few places call. If the compiler inlined them, it would lose what `restrict` says. */
 #define NOT_INLINED static __attribute__((noinline))
 /* Before a loop over a few registers: the compiler writes out all its iterations. */
-#define UNROLLED _Pragma("GCC unroll 8")
-#define MOST_TOGETHER 8 /* the most registers that one call of logistics handles */
+#if defined(__clang__)
+#define UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define UNROLLED _Pragma("GCC unroll 16")
+#endif
 #define LOG2E 1.44269504088896341f
 
 typedef uint16_t bfloat16;

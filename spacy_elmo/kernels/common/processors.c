@@ -2,13 +2,18 @@
  * the operating system support them. */
 #include "processors.h"
 
-#ifdef COMPILES_AVX512
+#ifdef COMPILES_X86
+static int supports_avx2(void) {
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
 static int supports_avx512(void) {
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 #else
+static int supports_avx2(void) { return 0; }
 static int supports_avx512(void) { return 0; }
 #endif
 
@@ -32,6 +37,16 @@ static int supports_amx(void) {
 static int supports_bf16(void) { return 0; }
 static int supports_amx(void) { return 0; }
 #endif
+
+EXPORT int has_neon(void) {
+#ifdef COMPILES_NEON
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+EXPORT int has_avx2(void) { return supports_avx2(); }
 
 EXPORT int has_avx512(void) { return supports_avx512(); }
 

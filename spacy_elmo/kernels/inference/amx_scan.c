@@ -163,10 +163,12 @@ NOT_INLINED FOR_AMX void amx_scan(const LayerCall *call, size_t first, size_t st
 
 #define NAME(name) amx_##name
 #define TARGET FOR_AMX
+#define LANES 16
 #define OPERAND bfloat16
-#define INPUT_SUM uint16_t
 #define K_BLOCK ((size_t)32)
-ALWAYS_INLINE FOR_AMX void store_operands(bfloat16 *to, __m512 x) { _mm256_storeu_si256((__m256i *)to, narrow(x)); }
+#define ROWS PADDED
+#include "../common/vectors.inc"
+ALWAYS_INLINE FOR_AMX void store_operands(bfloat16 *to, vf x) { _mm256_storeu_si256((__m256i *)to, narrow((__m512)x)); }
 
 #include "layer.inc"
 #endif
