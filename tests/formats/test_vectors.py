@@ -169,7 +169,6 @@ def test_files_that_hold_no_vectors(tmp_path: Path) -> None:
         (lambda file: file.create_dataset("1", (3, 2**30, 1024), "f4", chunks=(1, 1024, 1024)), "the dataset 1 stores"),
         (lambda file: file.create_dataset("1", (3, 2**20, 1024), "f4"), "the dataset 1 stores 0 bytes"),
     ],
-    ids=str,
 )
 def test_bad_dataset(vectors: Path, value: Any, message: str) -> None:
     with h5py.File(vectors, "a") as file:
