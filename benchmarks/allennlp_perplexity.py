@@ -70,7 +70,7 @@ def compare(bilm: str, text: Path, n_sentences: int) -> tuple[Score, list[float]
     sentences = list(islice(read_sentences(text, None, Report()), n_sentences))
     ours, sums = score_text(model, sentences), np.zeros(2)
     for sentence, top in zip(sentences, activations(folder, sentences), strict=True):
-        sums += losses(top, model.ids(sentence).tolist(), weight, bias)
+        sums += losses(top, model.vocabulary.ids(sentence).tolist(), weight, bias)
     return ours, [math.exp(one / ours.predictions) for one in (*sums, sums.mean())]
 
 

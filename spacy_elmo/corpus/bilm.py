@@ -48,29 +48,23 @@ class BiLMChoice:
 
     @property
     def saved_pipeline(self) -> str | None:
-        """The saved pipeline that has the biLM; None: it is in files of its own."""
+        """The saved pipeline that has the biLM."""
         if self.pipeline is None and self.model is not None and is_pipeline(self.model):
             return self.model
         return self.pipeline
 
     @property
     def named_language(self) -> str | None:
-        """Code of the language that the biLM's model card names; None if there is none. Not for a saved pipeline.
-
-        Raises ElmoError if the biLM was not downloaded, or its package can't be used.
-        """
+        """Code of the language that the biLM's model card names; not for a saved pipeline. Raises ElmoError."""
         return card_language(self.options_file if self.model is None else str(find_bilm(self.model) / OPTIONS))
 
     @property
     def language(self) -> str:
-        """Code of the language of the tokenizer: `named_language`, or "en" if there is none."""
+        """Code of the tokenizer's language: `named_language`, or "en"."""
         return self.named_language or "en"
 
     def load(self, weights: tuple[BiLMOptions, Arrays] | None = None) -> EmbeddingBiLM:
-        """Return the biLM. Raises ElmoError if it can't be used.
-
-        weights: what `load_arrays` returns; None: it is called.
-        """
+        """Return the biLM, of what `load_arrays` returns. Raises ElmoError if it can't be used."""
         dtype = dtype_of(self.precision, torch.device(self.device))  # before files are read
         return EmbeddingBiLM(*(weights or self.load_arrays()), self.device, dtype)
 
@@ -82,10 +76,7 @@ class BiLMChoice:
         return load_arrays(self.options_file, self.weight_file, self.model)
 
     def tokenizer(self, lang: str | None) -> Tokenize:
-        """Return the tokenizer of a language. Raises CorpusError if spaCy does not know it.
-
-        lang: its code; None: that of the pipeline, or `language` if there is none.
-        """
+        """Return the tokenizer of a language, by default the pipeline's or `language`. Raises CorpusError."""
         pipeline = self.saved_pipeline
         if lang is None and pipeline is not None:
             return Tokenize(partial(load_tokenizer, pipeline))
@@ -95,7 +86,7 @@ class BiLMChoice:
 class EmbeddingBiLM:
     """A biLM that embeds sentences. The dict of its weights, `arrays`, is emptied.
 
-    The attribute `fingerprint` is a digest of its options, weights and dtype (of the matrix multiplications).
+    The attribute `fingerprint` is a digest of its options, weights and dtype.
     """
 
     def __init__(self, options: BiLMOptions, arrays: Arrays, device: str, dtype: torch.dtype) -> None:
@@ -104,14 +95,11 @@ class EmbeddingBiLM:
         self._engine: Engine = FrozenBiLM(options, arrays, device).prepare_engine(dtype, CACHED_WORDS)
 
     def forget_words(self) -> None:
-        """Empty the cache of words. What follows then has the same bits, whatever was embedded before."""
+        """Empty the cache of words, so that what follows has the same bits, whatever was embedded before."""
         self._engine.words.clear()
 
     def embed(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[int, Array]]:
-        """Yield the number of each sentence and its layers, *Shape:* (layers, tokens, width), in any order.
-
-        Raises WeightsError if a value is not finite.
-        """
+        """Yield the number of each sentence and its layers, *Shape:* (layers, tokens, width), in any order."""
         for batch in token_batches([len(sentence) for sentence in sentences], MAX_TOKENS):
             for i, layers in zip(batch, self._engine.run([sentences[i] for i in batch])):
                 if not np.isfinite(layers).all():

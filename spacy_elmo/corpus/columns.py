@@ -26,13 +26,8 @@ class EmbedColumns:
     The biLM is loaded at the first call, and stays in memory. Where it is pickled, it is loaded again.
 
     column: name of the column: each value is a text, a list of words, or missing, which is read as an empty text.
-    bilm: the name of a biLM ("en_mini", "original" ...), a folder of a biLM or of a pretraining run, or a saved
-        pipeline; or a BiLMChoice.
-    layers: "top", "mean", or the weights of a mix, as a JSON file or a dict (see `embed`). All layers at once are for
-        `spacy_elmo.corpus.embed`.
-    dtype: of the values: "float32" or "float16".
-    sentence: whether a text gets one vector, the mean over its tokens.
-    lang: language of the spaCy tokenizer; None: that of a saved pipeline or of the biLM's model card, or English.
+    bilm, dtype, sentence, lang: as in `embed`.
+    layers: "top", "mean", or the weights of a mix, as in `embed`.
 
     Raises SettingsError if a setting can't be used.
     """
@@ -113,7 +108,6 @@ class EmbedColumns:
         return sentences
 
     def _vectors(self, sentences: Sequence[Sequence[str]]) -> tuple[list[Array], int]:
-        """Return what is written of each sentence, and the width of a vector."""
         bilm, _ = self._load()
         shape = (bilm.options.width,) if self.selection.sentence else (0, bilm.options.width)
         vectors = [np.zeros(shape, self.selection.dtype) for _ in sentences]
@@ -134,7 +128,6 @@ class EmbedColumns:
 
 
 def _objects(values: Sequence[Any]) -> Array:
-    """Return an array of objects, *Shape:* (rows,), whatever the shapes of the values."""
     array = np.empty(len(values), object)
     for i, value in enumerate(values):
         array[i] = value

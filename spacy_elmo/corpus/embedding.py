@@ -30,12 +30,7 @@ class Output(NamedTuple):
 
     @classmethod
     def of(cls, path: str | Path, format: str | None, sharded: bool) -> Output:
-        """Return what a path and a format mean. Raises SettingsError if they do not fit.
-
-        path: the end of its name tells the format, and that one file is meant.
-        format: None: that which the path tells, or Parquet.
-        sharded: whether the user asked for shards of some size, which are always in a folder.
-        """
+        """Return what a path and a format mean (see `embed`). sharded: whether a size of shards was given."""
         path = Path(path)
         if str(path) in ("-", "."):
             raise SettingsError(
@@ -167,7 +162,7 @@ def embed(
 
 
 def check_processes(engine: str, address: str | None, workers: int | None) -> None:
-    """Raise SettingsError if what runs the processes can't be used (see `embed`)."""
+    """Raise SettingsError if these can't be used."""
     if workers is not None and (not is_whole(workers) or workers < 1):
         raise SettingsError(f"workers is {shown(workers)}. Expected a whole number, 1 or more.")
     if engine not in ENGINES:

@@ -24,10 +24,7 @@ _ANEW = "begin anew with --no-resume (resume=False), which deletes the shards th
 class ShardFacts:
     """What is known of a shard after it was written.
 
-    size: bytes of its file.
-    digest: of the items (see `Shard.digest`).
-    cut_words: tokens that the biLM did not read to their end.
-    blank: items without a word.
+    size: bytes of its file. digest: see `Shard.digest`. cut_words, blank: as in `Summary`.
     skipped: file, line and reason of each item that was left out.
     """
 
@@ -45,8 +42,6 @@ class ShardFacts:
 
 class Manifest:
     """The file manifest.jsonl of an output folder: a line with the settings, then a line for each finished shard.
-
-    Lines are added as shards are finished. At the end the file is written again, in the order of the shards.
 
     settings: all that decides what is in the shards. An earlier command must have had the same.
     resume: whether shards of an earlier command are kept; false: they are deleted.
@@ -85,19 +80,18 @@ class Manifest:
         )
 
     def add(self, facts: ShardFacts) -> None:
-        """Add a shard that was written. Raises CorpusError if the manifest can't be."""
         self.facts[facts.shard] = facts
         with writing(self._path, CorpusError):
             self._append(asdict(facts))
 
     def write_skipped(self) -> None:
-        """Write skipped.jsonl: an object for each item that was left out. Raises CorpusError if it can't be written."""
+        """Write skipped.jsonl: an object for each item that was left out."""
         names = ("file", "line", "reason")
         skipped = (row for number in sorted(self.facts) for row in self.facts[number].skipped)
         self._write(self.folder / SKIPPED, (dict(zip(names, row)) for row in skipped))
 
     def finish(self, n_shards: int) -> None:
-        """Write the manifest in the order of the shards. Raises CorpusError if it has more than the corpus has now."""
+        """Write the manifest in the order of the shards. Raises CorpusError if the corpus has fewer now."""
         if len(self.facts) > n_shards:
             raise self._changed(n_shards)
         self._write_all()
@@ -148,7 +142,7 @@ def _line(row: dict[str, Any]) -> bytes:
 
 
 def _complete_lines(path: Path) -> list[bytes]:
-    """Return the lines of a manifest, without one that a killed command has not written to its end."""
+    # a killed command may not have written the last one to its end
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     return [line for line in lines if line.endswith(b"\n")]
 
@@ -199,7 +193,6 @@ class Summary:
     seconds: float = 0.0
 
     def add(self, facts: ShardFacts) -> None:
-        """Add the counts of a shard."""
         for name in ("documents", "sentences", "tokens", "cut_words", "blank"):
             setattr(self, name, getattr(self, name) + getattr(facts, name))
         self.skipped += len(facts.skipped)
@@ -207,7 +200,6 @@ class Summary:
             self.first_skipped = BadLine(*facts.skipped[0])
 
     def no_sentences(self, sources: Sequence[str | os.PathLike[str]]) -> CorpusError:
-        """Return the error of a corpus without sentences."""
         example = f" ({self.first_skipped})" if self.first_skipped else ""
         return CorpusError(
             f"{', '.join(map(str, sources))}: no sentence that can be read; {self.blank + self.skipped:,} lines, "

@@ -44,7 +44,6 @@ Kind = Literal["text", "json", "conllu", "doc"]
 class Item(NamedTuple):
     """A part of a file that is read without a look at what it says, so that one process can read for many.
 
-    source: path of the file, or "standard input".
     line: number of its first line, from 1; in a .spacy file that of the doc.
     data: a line, all lines of a sentence in CoNLL-U, or the JSON of a doc in a .spacy file. None: a line was too long.
     """
@@ -67,9 +66,7 @@ class Sentence:
 class Document:
     """The sentences of an item, of which none is empty.
 
-    text: None if the file had words only.
-    id: what the file calls it.
-    meta: all other fields of its JSON object, as JSON.
+    text: None if the file had words only. id: what the file calls it. meta: all other fields of its JSON object.
     """
 
     source: str
@@ -105,7 +102,6 @@ class Shard(NamedTuple):
 
 
 def size_of(item: Item) -> int:
-    """Return the number of bytes of an item, 0 for a line that was too long."""
     return 0 if item.data is None else len(item.data)
 
 
@@ -116,7 +112,7 @@ _ID = re.compile(r"(\d{1,9})(?:([-.])(\d{1,9}))?")
 def conllu_sentence(block: str) -> tuple[list[Sentence], str | None, str | None]:
     """Return the sentence of a block of CoNLL-U, its text, and its sent_id; None for what the file does not have.
 
-    The words are the syntactic words: "du" in French is "de" and "le". Both have the place of "du" in the text.
+    The words are the syntactic words: French "du" is "de" and "le", both in the place of "du".
     """
     comments: dict[str, str] = {}
     words: list[str] = []
@@ -146,7 +142,6 @@ def conllu_sentence(block: str) -> tuple[list[Sentence], str | None, str | None]
 
 
 def _offsets(forms: list[tuple[str, int]], text: str, n_words: int) -> Offsets | None:
-    """Return the place of each word in a text; None if a form is not in it, or they are not n_words."""
     offsets: Offsets = []
     place = 0
     for form, n in forms:
@@ -194,7 +189,6 @@ class Parser:
         return document if document.sentences else None
 
     def documents(self, items: Iterable[Item]) -> Iterator[Document]:
-        """Yield the documents of items. Raises CorpusError if one can't be used."""
         for item in items:
             try:
                 document = self(item)
@@ -247,7 +241,6 @@ class Parser:
 
 
 def _json(value: Any) -> str:
-    """Return what Python has read as JSON, as JSON, which has neither NaN nor infinity."""
     try:
         return json.dumps(value, allow_nan=False)
     except ValueError as error:
@@ -264,7 +257,6 @@ def check_tokenizer(lang: str | None, tokenized: bool | None) -> None:
 
 
 def refuse(item: Item, reason: str) -> NoReturn:
-    """Raise CorpusError for an item that can't be used."""
     raise CorpusError(
         f"{item.source}, line {item.line}: {reason}. Correct or remove the line; or give a folder as the output, "
         "for which bad lines are left out and listed."
@@ -274,7 +266,7 @@ def refuse(item: Item, reason: str) -> NoReturn:
 def sentence_starts(words: Sequence[str]) -> list[int]:
     """Return the number of the first word of each sentence, as spaCy's sentencizer finds them.
 
-    words: of a document, at least one. spaCy's own needs a Doc, and its Vocab would keep all words.
+    spaCy's own needs a Doc, and its Vocab would keep all words.
     """
     starts, ended = [0], False
     for i, word in enumerate(words):
@@ -296,10 +288,7 @@ _PACKED_RATIO = 3  # text packs to about a third
 
 
 def sources_of(inputs: Sequence[str | Path], output: str | Path | None = None) -> list[Path]:
-    """Return the files of some inputs, in order: files, folders and patterns (see `find_files`), or "-".
-
-    Raises CorpusError if an input has no file, or if standard input comes twice.
-    """
+    """Return the files of some inputs, in order: files, folders and patterns (see `find_files`), or "-"."""
     if [str(name) for name in inputs].count(STANDARD_INPUT_NAME) > 1:
         raise CorpusError("- is given twice as input. Expected it once: standard input can be read once only.")
     found: list[Path] = []
@@ -309,10 +298,7 @@ def sources_of(inputs: Sequence[str | Path], output: str | Path | None = None) -
 
 
 def total_bytes(files: Iterable[Path]) -> int | None:
-    """Return the number of bytes of files, an estimate if one is packed.
-
-    None if one is a DocBin, or no regular file (such as standard input or a pipe).
-    """
+    """Return the bytes of text in files, an estimate if one is packed; None if one is a DocBin or no regular file."""
     total = 0
     for path in files:
         if not path.is_file() or kind_of(path) == ".spacy":
@@ -322,10 +308,7 @@ def total_bytes(files: Iterable[Path]) -> int | None:
 
 
 def read_items(files: Iterable[Path]) -> Iterator[Item]:
-    """Yield the items of files, which are read while the items are consumed.
-
-    Warns if standard input looks like JSON lines. Raises CorpusError if a file is damaged or can't be read.
-    """
+    """Yield the items of files. Raises CorpusError if one can't be read."""
     for path in files:
         if str(path) == STANDARD_INPUT_NAME:
             for item in _lines(standard_input(), "standard input", "text"):
@@ -342,7 +325,7 @@ def read_items(files: Iterable[Path]) -> Iterator[Item]:
 
 
 def standard_input() -> IO[bytes]:
-    """Return standard input. Raises CorpusError if it is closed, as in the background, or no stream of bytes."""
+    """Return standard input. Raises CorpusError if it is closed or no stream of bytes."""
     if not hasattr(sys.stdin, "buffer"):  # a program may have put a StringIO there
         reason = "it is closed" if sys.stdin is None else "it has text, not bytes"
         raise CorpusError(SOURCE_DAMAGED.format(path="standard input", reason=reason))
@@ -350,7 +333,7 @@ def standard_input() -> IO[bytes]:
 
 
 def warn_of_json(text: str) -> None:
-    """Warn if the beginning of standard input looks like JSON lines."""
+    """Warn if standard input begins as JSON lines do."""
     if text.startswith('{"'):
         warnings.warn(
             'the first line of standard input begins with {", as JSON lines do, but standard input is read as '
@@ -384,7 +367,6 @@ def _lines(file: IO[bytes], source: str, kind: Kind) -> Iterator[Item]:
 
 
 def _sentences(file: IO[bytes], source: str) -> Iterator[Item]:
-    """Yield the sentences of CoNLL-U, which empty lines separate."""
     block: list[bytes | None] = []
     for number, line in enumerate(chain(lines_of(file), [b"\n"]), 1):
         if line is None or line.strip():

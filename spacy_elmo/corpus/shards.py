@@ -30,9 +30,8 @@ def windows(
 ) -> Iterator[tuple[list[Document], int]]:
     """Yield what is embedded together: documents, and the bytes of their items. The last window may be empty.
 
-    Items are read in the thread that iterates, because a thread that waits for standard input can't be stopped. Before
-    a window is yielded, as many bytes as it has are read ahead. The executor makes documents of them, one after the
-    other, while the caller embeds.
+    Items are read in the thread that iterates, because a thread that waits for standard input can't be stopped. The
+    executor makes documents of as many bytes as a window has while the caller embeds it.
     """
     parsed: deque[tuple[int, Future[list[Document]]]] = deque()
 
@@ -64,7 +63,7 @@ def windows(
 
 @dataclass(frozen=True)
 class ShardSettings:
-    """All that a process needs to make shards. lang: None: that of the pipeline. The rest is as in `embed`."""
+    """All that a process needs to make shards, as in `embed`. lang: None: that of the pipeline."""
 
     bilm: BiLMChoice
     format: Format
@@ -78,10 +77,7 @@ class ShardSettings:
 class ShardWriter:
     """Makes files of vectors. A thread parses and writes beside the engine.
 
-    bilm: its biLM, if it is loaded; None: it is loaded here.
-
-    Raises ElmoError if the biLM, the language or the mix can't be used, or if a package that the format needs is
-    missing.
+    Raises ElmoError if the biLM, which is loaded if it is not given, the language, the mix or the format can't be used.
     """
 
     def __init__(self, settings: ShardSettings, bilm: EmbeddingBiLM | None = None) -> None:
@@ -93,10 +89,7 @@ class ShardWriter:
         self._parser = Parser(None if settings.tokenized else settings.bilm.tokenizer(settings.lang), settings.docs)
 
     def write_shard(self, shard: Shard, folder: Path, progress: OnProgress) -> ShardFacts:
-        """Write the file of a shard without its bad items. It has the same bytes whatever was embedded before.
-
-        Raises VectorsError if it can't be written.
-        """
+        """Write the file of a shard without its bad items. It has the same bytes whatever was embedded before."""
         name = f"part-{shard.number:06d}.{self.settings.format}"
         facts = ShardFacts(shard.number, name, 0, shard.digest())
 
@@ -116,13 +109,11 @@ class ShardWriter:
         progress: OnProgress,
         complete: Callable[[], None] = lambda: None,
     ) -> None:
-        """Write the vectors of items to a file, which appears when it is complete.
+        """Write the vectors of items to a file, which appears when it is complete. Raises VectorsError.
 
         facts: its counts are raised.
         skip: is called with each item that can't be used, and the reason. It may raise.
         complete: is called before the file appears. It may raise.
-
-        Raises VectorsError if it can't be written.
         """
         self.bilm.forget_words()
         selection, sizes = self.settings.selection, self.bilm.options
@@ -156,7 +147,6 @@ class ShardWriter:
         return document
 
     def _embed(self, documents: list[Document]) -> list[npt.NDArray[Any]]:
-        """Return what is written of each sentence of some documents."""
         sentences = [sentence.tokens for document in documents for sentence in document.sentences]
         vectors: list[npt.NDArray[Any]] = [None] * len(sentences)  # type: ignore[list-item]
         for i, layers in self.bilm.embed(sentences):

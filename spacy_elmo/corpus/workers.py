@@ -1,8 +1,7 @@
 """Makes the shards of a corpus: in this process, in several processes, or on the machines of a Ray cluster.
 
-On a cluster, a shard is a Ray task: Ray chooses the machine, and starts the task again if its process or its machine
-dies. Ray Data can't be used here. It divides its input into blocks by a rule of its own, and wants to know all of it
-beforehand. These shards are cut from one stream, which may be packed or standard input, and each is compared with the
+On a cluster, a shard is a Ray task, which Ray starts again if its process or its machine dies. Ray Data can't be used:
+it wants to know all of its input beforehand. These shards are cut from one stream, and each is compared with the
 manifest first.
 """
 
@@ -43,7 +42,6 @@ Done = Callable[[ShardFacts], None]  # is called with each finished shard
 
 
 def run_here(shards: Iterable[Shard], writer: ShardWriter, folder: Path, done: Done, progress: OnProgress) -> None:
-    """Make shards in this process, one after the other."""
     for shard in shards:
         done(writer.write_shard(shard, folder, progress))
 
@@ -93,7 +91,7 @@ def run_workers(
 ) -> None:
     """Make shards in several processes, which share the threads that torch has here, as `_run` describes it.
 
-    If a signal stops this process, the workers end at once. Raises ProcessError if a worker can't start or dies.
+    If a signal stops this process, the workers end at once.
     """
     threads = max(1, torch.get_num_threads() // workers)
     before = set(multiprocessing.active_children())
@@ -123,7 +121,7 @@ def run_workers(
 
 
 def _start(settings: ShardSettings, threads: int) -> None:
-    """Load the biLM of a worker process. An error is kept for `_make`: raised here, it would only end the process."""
+    """Load the biLM of a worker. An error is kept for `_make`: raised here, it would only end the process."""
     global _writer
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -175,10 +173,7 @@ def _ray() -> Any:
 
 @contextmanager
 def connected(address: str | None) -> Iterator[None]:
-    """Be connected to a Ray cluster during a `with` block. address: as in `embed`.
-
-    Raises SettingsError if Ray is not installed, or if there is no such cluster.
-    """
+    """Be connected to a Ray cluster during a `with` block. address: as in `embed`."""
     ray = _ray()
     if address is None and ray.is_initialized():
         yield
@@ -222,8 +217,6 @@ def run_cluster(
 
     workers: tasks at once; None: as many as the cluster can run, and as many more that wait.
     folder: of the files, which all machines must share.
-
-    Raises ElmoError as a task does, and ProcessError if a task fails for another reason, or dies again and again.
     """
     ray = _ray()
     folder = folder.absolute()
@@ -258,7 +251,7 @@ def run_cluster(
 
 
 def _for_tasks(settings: ShardSettings) -> ShardSettings:
-    """Return settings that mean the same in a process of another folder and machine."""
+    # in a process of another folder and machine
     pipeline = settings.bilm.saved_pipeline
     if pipeline is not None and Path(pipeline).exists():
         pipeline = str(Path(pipeline).absolute())
@@ -316,10 +309,9 @@ def _result(ray: Any, task: Any) -> ShardFacts:
 
 
 def _make_on_cluster(shared: list[Any], command: str, shard: Shard, mark: Path) -> ShardFacts:
-    """Make a shard in a Ray process.
+    """Make a shard in a Ray process, which keeps the biLM for the next shard of the same command.
 
     shared: a list of the reference to what all tasks need.
-    command: names the command that started the task. A process keeps the biLM for the next shard of the same command.
     mark: a file beside the shards, which only machines that share the folder have. The task ends if it is deleted.
     """
     global _cluster_writer

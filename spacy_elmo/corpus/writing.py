@@ -36,11 +36,8 @@ _MOST_BYTES = 1 << 20  # of a file with the weights of a mix
 class Selection:
     """What is made of the layers of a sentence.
 
-    name: "all", "top", "mean" or "mix".
-    weights: *Shape:* (layers,), of a mix before the softmax; empty for the others.
-    gamma: factor of a mix.
-    dtype: type of the values that are written, "float32" or "float16".
-    sentence: whether the mean over the tokens is taken, which gives one vector for a sentence.
+    name: "all", "top", "mean" or "mix". weights: *Shape:* (layers,), of a mix before the softmax.
+    sentence: whether the mean over the tokens is taken.
     """
 
     name: str
@@ -51,7 +48,7 @@ class Selection:
 
     @classmethod
     def of(cls, layers: Layers, dtype: str, sentence: bool) -> Selection:
-        """Return the selection that a user asks for with the arguments of `embed`. Raises SettingsError."""
+        """Return what a user asks for with these arguments of `embed`. Raises SettingsError."""
         if dtype not in DTYPES:
             raise SettingsError(f"dtype is {shown(dtype)}. Expected {' or '.join(DTYPES)}.")
         if str(layers) in NAMES:
@@ -81,10 +78,10 @@ class Selection:
             )
 
     def __call__(self, layers: Array) -> Array:
-        """Return what is written of the layers of a sentence, *Shape:* (layers, tokens, width), float32.
+        """Return what is made of layers, *Shape:* (layers, tokens, width), float32.
 
         Returns *Shape:* (tokens, width), or (layers, tokens, width) for all of them, without the axis of the tokens if
-        there is one vector for a sentence. Raises SettingsError if a value is too large for float16.
+        there is one vector for a sentence.
         """
         if self.name == "all":
             chosen = layers
@@ -111,7 +108,7 @@ class Selection:
         return ["vector" if self.sentence else "vectors"]
 
     def by_column(self, array: Array) -> list[Array]:
-        """Return what a sentence has in each column. array: what the selection returned for its layers."""
+        """Return what each column has of what the selection returned for a sentence."""
         return list(array) if self.name == "all" else [array]
 
 
@@ -131,7 +128,7 @@ def _mix_of(content: Any) -> tuple[tuple[float, ...], float]:
 
 
 def required(module: str) -> Any:
-    """Import a module of an optional package. Raises VectorsError, which says what to install, if it is missing."""
+    """Import a module of an optional package. Raises VectorsError if it is missing."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -151,10 +148,9 @@ Write = Callable[[Document, Sequence[Array]], None]  # a document, and what the 
 def vector_file(
     format: str, path: Path, selection: Selection, n_layers: int, width: int
 ) -> Iterator[Callable[[Iterable[Document], Iterable[Array]], None]]:
-    """Write a file of vectors, which appears at `path` when the block succeeds. If it raises, an earlier file stays.
+    """Write a file of vectors, which appears at `path` when the block succeeds. Raises VectorsError.
 
     Yields a function that writes documents and what the selection made of each of their sentences.
-    Raises VectorsError if the file can't be written.
     """
     with replacing(path, VectorsError) as temporary, ExitStack() as stack:
         with writing(path, VectorsError):
@@ -289,10 +285,9 @@ def _hdf5(path: Path, temporary: Path, selection: Selection, n_layers: int, widt
 
 @contextmanager
 def _docbin(path: Path, temporary: Path, selection: Selection, n_layers: int, width: int) -> Iterator[Write]:
-    """Write a .spacy file. All of its docs are in memory until the end.
+    """Write a .spacy file, which is in memory until the end.
 
-    Their `doc.user_data` has "source", "line", "id" and "meta", and what `doc._.elmo` reads: the layers, or the vectors
-    that were made of them.
+    `doc.user_data` has "source", "line", "id", "meta", and what `doc._.elmo` reads: the layers, or vectors of them.
     """
     vocab, docs = Vocab(), DocBin(store_user_data=True)
     mean = np.full(n_layers, 1 / n_layers, np.float32)
@@ -325,12 +320,11 @@ MOST_BYTES = 99_000_000  # of the sentences: the library takes no header of more
 
 @contextmanager
 def _safetensors(path: Path, temporary: Path, selection: Selection, n_layers: int, width: int) -> Iterator[Write]:
-    """Write a .safetensors file. All of its vectors are in memory until the end.
+    """Write a .safetensors file, which is in memory until the end.
 
-    Its tensors: those of the vectors (see `Selection.columns`), *Shape:* (tokens, width), and "ends",
-    *Shape:* (sentences,), int64, the number of tokens up to the end of each sentence. With one vector a sentence,
-    the vectors are of *Shape:* (sentences, width). The metadata "sentences" is a JSON list with an object a sentence:
-    id, source, line, sentence and tokens.
+    Its tensors: those of the vectors (see `Selection.columns`), *Shape:* (tokens, width) or (sentences, width), and
+    "ends", *Shape:* (sentences,), int64, the number of tokens up to the end of each sentence. The metadata "sentences"
+    is a JSON list with an object a sentence: id, source, line, sentence and tokens.
     """
     library = required("safetensors.numpy")
     columns: dict[str, list[Array]] = {name: [] for name in selection.columns(n_layers)}

@@ -30,10 +30,7 @@ CAPACITY = 1 << 18  # words: 26 MB of character ids at 50 per word
 
 
 class BlockShuffle:
-    """Shuffles sentences inside blocks, and the blocks among themselves, differently in each epoch.
-
-    n: sentences. block: of a block; the last may have fewer. n_cached: shuffled blocks that are remembered.
-    """
+    """Shuffles n sentences inside blocks of a size, and the blocks among themselves, differently in each epoch."""
 
     def __init__(self, n: int, block: int, seed: int, n_cached: int) -> None:
         self.n, self.block, self.seed = n, block, seed
@@ -48,7 +45,7 @@ class BlockShuffle:
         return block * self.block + int(self._inside(epoch, block)[position - starts[rank]])
 
     def _shuffled_blocks(self, epoch: int) -> tuple[Order, Order]:
-        """Return the blocks in the order of an epoch, and the position at which each starts."""
+        """The blocks in the order of an epoch, and the position at which each starts."""
         blocks = np.random.default_rng([self.seed, epoch]).permutation(-(-self.n // self.block))
         sizes = np.minimum(self.block, self.n - blocks * self.block)
         return blocks, np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -59,10 +56,7 @@ class BlockShuffle:
 
 
 class WordTable:
-    """Numbers words in the order in which they come, `<S>` 0 and `</S>` 1, and stores their character ids.
-
-    Its owner clears it when it is full.
-    """
+    """Numbers words in the order in which they come, `<S>` 0 and `</S>` 1, and stores their character ids."""
 
     def __init__(self, max_characters: int) -> None:
         self.max_characters, self.capacity = max_characters, CAPACITY
@@ -79,7 +73,7 @@ class WordTable:
         return len(self._numbers) + 2 >= self.capacity
 
     def numbers(self, words: Sequence[str]) -> Ids:
-        """Return the number of each word, *Shape:* (words,). New words are added to the table."""
+        """Return the number of each word, *Shape:* (words,), also of words that are new."""
         known = self._numbers
         new = list(dict.fromkeys(word for word in words if word not in known))
         start, stop = len(known) + 2, len(known) + 2 + len(new)
@@ -93,14 +87,13 @@ class WordTable:
         return np.array([known[word] for word in words], np.int32)
 
     def characters(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the character ids of words of these numbers, *Shape:* (words, max_characters)."""
         return self._characters[numbers].astype(np.int64)
 
 
 class Window(NamedTuple):
-    """One batch: the next steps of all streams. Each direction, forward then backward, is in its own reading order.
+    """One batch: the next steps of all streams, forward and backward, each in its own reading order.
 
-    characters: *Shape:* (distinct words, max_characters), character ids of the distinct words of the batch.
+    characters: *Shape:* (distinct words, max_characters), character ids.
     inputs: *Shape:* (2, steps, streams), the words that are read, as rows of `characters`.
     targets: *Shape:* (2, steps, streams), the words to predict, as ids of the vocabulary.
     starts: *Shape:* (steps, streams), true at the first step of each sentence, for both directions.
@@ -121,14 +114,10 @@ class StreamRange(NamedTuple):
 
 
 def reading_order(words: Ids, targets: Ids) -> Ids:
-    """Return a sentence as each direction reads and predicts it.
+    """Return what each direction of a sentence reads and predicts, *Shape:* (4, words + 1).
 
-    Forward reads `<S> w1 .. wN` and predicts `w1 .. wN </S>`. Backward reads `</S> wN .. w1` and predicts
-    `wN .. w1 <S>`.
-
-    words, targets: their numbers in a `WordTable`, and their ids in the vocabulary.
-
-    Returns *Shape:* (4, words + 1): forward inputs, forward targets, backward inputs, backward targets.
+    Forward reads `<S> w1 .. wN` and predicts `w1 .. wN </S>`; backward reads `</S> wN .. w1` and predicts
+    `wN .. w1 <S>`. words: their numbers in a `WordTable`; targets: their ids in the vocabulary.
     """
     rows = np.empty((4, len(words) + 1), np.int32)
     rows[0, 0], rows[0, 1:] = START, words
@@ -139,10 +128,7 @@ def reading_order(words: Ids, targets: Ids) -> Ids:
 
 
 class Streams:
-    """Divides a corpus evenly among streams, each of which reads its part sentence by sentence, epoch after epoch.
-
-    max_characters: character ids of a word. block: of the shuffling.
-    """
+    """Divides a corpus evenly among streams, each of which reads its part sentence by sentence, epoch after epoch."""
 
     def __init__(
         self,
@@ -188,7 +174,7 @@ class Streams:
         self._rows = [None] * self.count
 
     def next(self, steps: int) -> Window:
-        """Return the next batch. steps: positions of each stream in it."""
+        """Return the next batch, with this many steps of each stream."""
         if self.table.full:
             self.table.clear()
             self._rows = [None] * self.count
@@ -204,7 +190,7 @@ class Streams:
         return Window(self.table.characters(words[order]), row_of_input, rows[[1, 3]], starts)
 
     def close(self) -> None:
-        """Do nothing: there is nothing to end. `ReadAhead` has processes."""
+        """Do nothing; `ReadAhead` has processes."""
 
     def _fill(self, stream: int, rows: npt.NDArray[np.int64], starts: npt.NDArray[np.bool_]) -> None:
         filled, steps = 0, rows.shape[1]
@@ -236,8 +222,7 @@ _AHEAD = 4  # batches that are ready before they are needed
 class ReadAhead:
     """Reads what `Streams` reads, for batches of `steps`, in several processes that divide the streams equally.
 
-    A word that several processes read in a batch is in it several times. So the numbers of rows differ from those of
-    `Streams`; what they mean is the same.
+    A word that several processes read is several times in the characters of a batch.
     """
 
     def __init__(self, streams: Streams, readers: int, steps: int) -> None:
@@ -254,16 +239,12 @@ class ReadAhead:
         return {name: values.copy() for name, values in self._place.items()}
 
     def restore(self, state: Place) -> None:
-        """Continue from a saved state, as `Streams.restore` does."""
         self._streams.restore(state)
         self.close()
         self._place = self._streams.state()
 
     def next(self, steps: int) -> Window:
-        """Return the next batch, of the steps that this object was made for.
-
-        Raises ProcessError if one of the processes was killed.
-        """
+        """Return the next batch, of the steps that this object was made for. Raises ProcessError."""
         if self._thread is None:
             self._start()
             self._thread = ThreadPoolExecutor(1)
@@ -277,7 +258,7 @@ class ReadAhead:
         return window
 
     def close(self) -> None:
-        """End the processes. What they have read ahead is read again by the next call of `next`."""
+        """End the processes; `next` starts them again."""
         _end(self._processes)
         if self._thread is not None:
             self._thread.shutdown()  # what it waits for has come to its end
@@ -330,7 +311,7 @@ class ReadAhead:
 def _read(
     sending: Connection, receiving: Sequence[Connection], arguments: tuple[Any, ...], place: Place, steps: int
 ) -> None:
-    """Send parts of windows, with how far their streams have read, for ever; an ElmoError is sent, too, as the last.
+    """Send parts of windows and how far their streams have read, for ever, or up to an ElmoError, which is sent too.
 
     receiving: the other ends of this pipe and of those of earlier readers, which this process has inherited.
     """
@@ -355,7 +336,6 @@ def _read(
 
 
 def _end(processes: list[tuple[BaseProcess, Connection]]) -> None:
-    """Kill processes, wait for them, and empty the list."""
     for process, _ in processes:
         process.kill()
     for process, pipe in processes:

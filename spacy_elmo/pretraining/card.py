@@ -20,13 +20,7 @@ nlp.add_pipe("elmo", config={{"model": {{"options_file": "options.json", "weight
 
 
 def write_card(folder: Path, run: Run, step: int, seconds: float, score: Score) -> None:
-    """Write README.md into the folder of a model, atomically. Of the paths of texts only the last part is named.
-
-    step, seconds: updates, and time of training and evaluation, so far.
-    score: of this model on held-out text, zero state.
-
-    Raises CheckpointError if it can't be written.
-    """
+    """Write README.md into the folder of a model. score: on held-out text. Of paths only the last part is named."""
     language = run.config.corpus.language or run.init_language or "xx"
     parts = [
         "# A biLM",

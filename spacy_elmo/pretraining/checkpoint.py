@@ -43,11 +43,9 @@ class Checkpoints:
         self.folder, self.keep = folder, keep
 
     def write(self, step: int, arrays: Mapping[str, Array]) -> Path:
-        """Write arrays of any type and shape by their names, synced to the disk, and return the path.
+        """Write arrays of any type and shape, synced to the disk. Raises CheckpointError; then earlier files stay.
 
         Then older checkpoints are deleted, and those of later steps: these are damaged, or belong to an earlier run.
-
-        Raises CheckpointError if it can't be written; then all earlier files stay.
         """
         path = self.folder / f"step-{step:09}.h5"
         with writing(self.folder, CheckpointError):
@@ -70,9 +68,9 @@ class Checkpoints:
         return path
 
     def latest(self, report: Callable[[str], None]) -> tuple[int, dict[str, Array]] | None:
-        """Return step and arrays of the newest undamaged checkpoint; None if there are no checkpoints.
+        """Return step and arrays of the newest undamaged checkpoint; None if there are none. Raises CheckpointError.
 
-        report: is called with a message for each damaged one. Raises CheckpointError if all are damaged.
+        report: is called with a message for each damaged one.
         """
         problems: list[str] = []
         for step, path in self._steps().items():
@@ -92,17 +90,16 @@ class Checkpoints:
         return None
 
     def exist(self) -> bool:
-        """Return whether there is a checkpoint, damaged or not. Other files in the folder are none."""
+        """Return whether there is a checkpoint, damaged or not."""
         return bool(self._steps())
 
     def _steps(self) -> dict[int, Path]:
-        """Return the files by their steps, the newest first."""
         paths = {int(match[1]): path for path in self.folder.glob("*") if (match := _NAME.fullmatch(path.name))}
         return dict(sorted(paths.items(), reverse=True))
 
 
 def _image(path: Path, step: int, arrays: Mapping[str, Array]) -> bytes:
-    """Return the bytes of the file. It is built in memory, because HDF5 can crash the process on a full disk."""
+    """The bytes of the file, in memory, because HDF5 can crash the process on a full disk."""
     with h5py.File(str(path), "w", driver="core", backing_store=False) as file:
         file.attrs["step"] = step
         for name, array in arrays.items():
@@ -144,7 +141,6 @@ def _sync(folder: Path) -> None:
 
 
 def _read(path: Path, step: int) -> dict[str, Array]:
-    """Return all arrays by their names. Raises CheckpointError if the file is damaged or of another step."""
     arrays: dict[str, Array] = {}
 
     def visit(name: str, item: object) -> None:
@@ -181,14 +177,14 @@ class Stopped(BaseException):
 
 @dataclass
 class Stop:
-    """number: of the first signal that asked to stop; raises: whether it raises Stopped, see `at_once`."""
+    """number: of the first signal; raises: whether it raises Stopped, see `at_once`."""
 
     number: int | None = None
     raises: bool = False
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """Let the first signal raise Stopped inside a `with` block, which must not write anything, or before it."""
+        """Let the first signal raise Stopped before or inside a `with` block, which must not write anything."""
         self.raises = True
         try:
             if self.number is not None:
@@ -202,8 +198,8 @@ class Stop:
 def asked_to_stop() -> Iterator[Stop]:
     """Record SIGINT, SIGTERM and SIGHUP during a `with` block instead of ending the process.
 
-    A second signal, a second after the first or later, raises KeyboardInterrupt. SIGHUP, which a closed terminal sends,
-    stays ignored if it was, as under nohup. Outside the main thread, which alone gets signals, nothing is changed.
+    A second signal, a second after the first or later, raises KeyboardInterrupt. SIGHUP stays ignored if it was, as
+    under nohup. Outside the main thread nothing is changed.
     """
     stop, first = Stop(), 0.0
     if threading.current_thread() is not threading.main_thread():

@@ -28,7 +28,7 @@ _MOST = 2**63 - 1  # what arrays of int64 hold
 
 
 class Rule(NamedTuple):
-    """fits: whether a value is one that can be used; expected: the same in words; final: the value's last form."""
+    """fits: whether a value can be used; expected: the same in words; final: its last form."""
 
     fits: Callable[[Any], bool]
     expected: str
@@ -36,7 +36,6 @@ class Rule(NamedTuple):
 
 
 def whole(least: int, most: int = _MOST) -> Rule:
-    """A whole number from least to most."""
     bound = f"{least:,} or more" if most == _MOST else f"from {least:,} to {most:,}"
     return Rule(lambda value: _is_whole(value) and least <= value <= most, f"a whole number, {bound}")
 
@@ -46,8 +45,6 @@ def _is_whole(value: object) -> bool:
 
 
 def real(expected: str, holds: Callable[[float], bool]) -> Rule:
-    """A finite number for which something holds."""
-
     def fits(value: Any) -> bool:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return is_number and abs(value) <= sys.float_info.max and holds(value)
@@ -68,7 +65,6 @@ TEXT = Rule(lambda value: isinstance(value, str) and value != "" and "\0" not in
 
 
 def one_of(*choices: str) -> Rule:
-    """One of these strings."""
     told = ", ".join(f'"{choice}"' for choice in choices)
     return Rule(lambda value: isinstance(value, str) and value in choices, f"one of {told}")
 
@@ -83,7 +79,6 @@ RISING = Rule(_rises, "a list of whole numbers, 4 or more, each larger than the 
 
 
 def optional(rule: Rule) -> Rule:
-    """The same, or None."""
     return Rule(lambda value: value is None or rule.fits(value), f"{rule.expected}, or null")
 
 
@@ -91,17 +86,16 @@ PATH = optional(TEXT)
 
 
 def setting(default: Any, rule: Rule, text: str) -> Any:
-    """A field of a section. default: MISSING if a config must have it. text: what the setting does."""
+    """A field of a section. default: MISSING if a config must have it. text: the help."""
     return field(default=default, metadata={"rule": rule, "help": text})
 
 
 def refuse(key: str, value: object, expected: str) -> None:
-    """Raise SettingsError."""
     raise SettingsError(f"{key} is {shown(value)}. Expected {expected}.")
 
 
 class Section:
-    """A dataclass of settings, checked when it is made: raises SettingsError. name: of the section in the file."""
+    """A dataclass of settings, which are checked when it is made. name: of the section in the file."""
 
     SECTION: ClassVar[str]
 
@@ -295,13 +289,9 @@ Tree = dict[str, Any]
 
 
 def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> PretrainConfig:
-    """Read a configuration; settings that it leaves out have their defaults.
+    """Read a configuration; settings that it leaves out have their defaults. Raises ElmoError.
 
     overrides: by full names, as in {"training.epochs": 2}; variables like ${paths.train} see them.
-    Without [bilm], and with paths.init, the sizes are those of that biLM.
-
-    Raises SettingsError or OptionsError, each naming the setting, and the file unless it is an override that has no
-    such setting. No text is looked for: see `check_new_run`.
     """
     given = dict(overrides or {})
     _refuse_unknown(given, ", given on the command line")
@@ -327,7 +317,7 @@ _MALFORMED = (OSError, ValueError, configparser.Error, LookupError, TypeError, A
 
 @contextmanager
 def _in_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Put the name of the file before the message of an error, and turn those of malformed files into SettingsError."""
+    """Put the name of the file before the message of an error, also of one of malformed files."""
     try:
         yield
     except ElmoError as error:
@@ -340,7 +330,7 @@ def _in_file(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the values of a tree by their full names; sections that are empty, too."""
+    """Yield the values of a tree, and empty sections, by their full names."""
     for name, value in tree.items():
         if isinstance(value, Mapping) and value:
             yield from flat(value, f"{prefix}{name}.")
@@ -356,12 +346,12 @@ def _put(tree: Tree, key: str, value: object) -> None:
 
 
 def _unescaped(value: object) -> object:
-    """The value with single dollars: a file has two for one, because a dollar begins a variable."""
+    # a file has two dollars for one, because a dollar begins a variable
     return value.replace("$$", "$") if isinstance(value, str) and "${" not in value else value
 
 
 def _fields(section: type = PretrainConfig, prefix: str = "") -> Iterator[tuple[str, Field[Any], bool]]:
-    """Yield all fields by their full names, and whether they are sections, in the order of the file."""
+    """Yield all fields by their full names, and whether they are sections."""
     for entry in fields(section):
         is_section = is_dataclass(entry.type)
         yield prefix + entry.name, entry, is_section
@@ -370,7 +360,6 @@ def _fields(section: type = PretrainConfig, prefix: str = "") -> Iterator[tuple[
 
 
 def _refuse_unknown(keys: Iterable[str], where: str = "") -> None:
-    """Raise SettingsError that names all unknown settings and those that are nearest to them."""
     known = {key for key, _, is_section in _fields() if not is_section}
     known |= {f"bilm.{key}" for key in (*KEYS.values(), "char_cnn.n_characters")}
     sections = {key.rsplit(".", depth)[0] for key in known for depth in range(1, key.count(".") + 1)}
@@ -427,19 +416,18 @@ def to_config(config: PretrainConfig) -> Config:
 
 
 def to_text(config: Config) -> str:
-    """The text of a configuration file. Each section is followed by those inside it."""
+    """The text of a configuration file."""
     return "\n\n".join(Config({name: section}).to_str() for name, section in config.items()) + "\n"
 
 
 def text_without_folders(config: PretrainConfig) -> str:
-    """The text of a configuration file in which paths have only their last part, which says nothing of the machine."""
+    """The text of a configuration file in which paths have only their last part."""
     tree = to_config(config)
     tree["paths"] = {name: path and name_of(path) for name, path in tree["paths"].items()}
     return to_text(tree)
 
 
 def write_config(config: PretrainConfig, path: str | os.PathLike[str]) -> None:
-    """Write all settings. The file is complete or not written at all. Raises SettingsError."""
     with replacing(path, SettingsError) as temporary, writing(path, SettingsError):
         temporary.write_text(to_text(to_config(config)), encoding="utf8")
 
@@ -448,7 +436,7 @@ def write_config(config: PretrainConfig, path: str | os.PathLike[str]) -> None:
 
 
 class Setting(NamedTuple):
-    """key: its full name; default: as it is written in a config, None if it has none; help: what it does."""
+    """default: as it is written in a config; None if it has none."""
 
     key: str
     default: str | None
@@ -456,7 +444,7 @@ class Setting(NamedTuple):
 
 
 def settings() -> Iterator[Setting]:
-    """All settings that have a help text, in the order of the file; sections that have one, too."""
+    """All settings and sections that have a help text, in the order of the file."""
     for key, entry, _ in _fields():
         if "help" in entry.metadata:
             default = None if entry.default is MISSING else json.dumps(entry.default)

@@ -21,10 +21,7 @@ PATIENCE = timedelta(days=1)  # while the first process prepares a text, evaluat
 
 
 def environment() -> tuple[int, int]:
-    """Return the rank of this process, from 0, and the number of processes: (0, 1) if WORLD_SIZE is not set or 1.
-
-    Raises ProcessError if the variables are not what torchrun sets.
-    """
+    """Return the rank of this process, from 0, and the number of processes. Raises ProcessError."""
     if os.environ.get("WORLD_SIZE", "1") == "1":
         return 0, 1
     names = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_PORT", "MASTER_ADDR")
@@ -44,18 +41,16 @@ def environment() -> tuple[int, int]:
 
 
 def local_rank() -> int:
-    """Return the rank of this process among those of its machine, LOCAL_RANK; 0 if there is one process."""
+    """Return the rank of this process among those of its machine."""
     return 0 if environment()[1] == 1 else int(os.environ.get("LOCAL_RANK", 0))
 
 
 class Group:
     """The processes of a run. A single process needs no torch.distributed.
 
-    All must call its methods, in the same order: each waits for the others. They raise ProcessError if another process
-    has died or can't be reached.
+    All must call its methods, in the same order. They raise ProcessError if another process has died.
 
-    device: where tensors must be for the messages of an update.
-    patient: the same processes with a longer timeout; None if there is one process.
+    device: where tensors must be for the messages of an update. patient: the processes with a longer timeout.
     """
 
     def __init__(
@@ -86,17 +81,16 @@ class Group:
         return united.to(numbers.device)
 
     def concatenate(self, tensor: Tensor, dim: int) -> Tensor:
-        """Return the tensors of all processes, of one type and shape, concatenated in the order of their ranks."""
+        """Return the tensors of all processes, of one type and shape, concatenated by their ranks."""
         if self.size == 1:
             return tensor
         return torch.cat([part.to(tensor.device) for part in self._gather(tensor.contiguous().to(self.device))], dim)
 
     def largest(self, number: int) -> int:
-        """Return the largest number of all processes."""
         return number if self.size == 1 else self._largest(number)
 
     def from_first(self, number: float) -> float:
-        """Return the number of the first process. It may be hours late, for example if it evaluates before."""
+        """Return the number of the first process, which may be hours late."""
         if self.size == 1:
             return number
         value = torch.tensor([number], dtype=torch.float64)
@@ -124,8 +118,7 @@ class Group:
     def together(self) -> Iterator[None]:
         """Let all processes reach the end of the block, or none continue after it. They wait up to a day.
 
-        If the block raises in one process, the error is raised there, and OtherProcessError in the others, so that it
-        is reported once. If it raises in several, the process of the lowest rank reports its error.
+        The error of the process of the lowest rank is raised there, and OtherProcessError in the others.
         """
         failed: Exception | None = None
         try:
@@ -180,10 +173,7 @@ def _errors_of_others() -> Iterator[None]:
 
 @contextmanager
 def processes(device: str) -> Iterator[Group]:
-    """Yield the group of processes that torchrun started; without torchrun, a group of this process alone.
-
-    CPUs use gloo, GPUs NCCL. Raises SettingsError if there is no GPU of the number LOCAL_RANK.
-    """
+    """Yield the group of processes that torchrun started; without torchrun, a group of this process alone."""
     (_, size), gpu, where = environment(), local_rank(), torch.device(device)
     if device == "cuda":
         if torch.cuda.device_count() <= gpu:

@@ -22,11 +22,7 @@ from .trainer import Trainer
 
 
 class EvaluationRow(NamedTuple):
-    """One evaluation during a run. docs/pretraining.md tells what the values are.
-
-    tokens: of one direction, `</S>` counted. epochs: the same in units of the training text. seconds: over all resumes.
-    loss: smoothed, of training, in nats. The perplexities are those of the full softmax, from the zero state.
-    """
+    """One evaluation during a run. docs/pretraining.md tells what the values are."""
 
     step: int
     tokens: int
@@ -42,7 +38,7 @@ class EvaluationRow(NamedTuple):
 
 
 def append_row(path: Path, row: EvaluationRow) -> None:
-    """Append a line, synced to the disk. For infinity and NaN, which JSON lacks, null is written."""
+    """Append a line, synced to the disk, with null for infinity and NaN."""
     record = {name: value if math.isfinite(value) else None for name, value in row._asdict().items()}
     with writing(path, CheckpointError), path.open("ab") as file:
         file.write(json.dumps(record).encode() + b"\n")
@@ -51,10 +47,7 @@ def append_row(path: Path, row: EvaluationRow) -> None:
 
 
 def read_metrics(path: Path) -> list[EvaluationRow]:
-    """Return the evaluations in metrics.jsonl; none if there is no file. An incomplete last line is left out.
-
-    null is read as infinity. Raises CheckpointError, which names the line, if the file is damaged.
-    """
+    """Return the evaluations in metrics.jsonl, null as infinity, without an incomplete last line."""
     kinds = EvaluationRow.__annotations__.items()
     rows: list[EvaluationRow] = []
     lines: list[bytes] = []
@@ -75,7 +68,7 @@ def read_metrics(path: Path) -> list[EvaluationRow]:
 
 
 def cut_back(path: Path, step: int) -> None:
-    """Remove the evaluations after a step, and an incomplete last line, before a run continues from that step."""
+    """Remove the evaluations after a step, and an incomplete last line."""
     rows = [row for row in read_metrics(path) if row.step <= step]
     if path.exists():
         with replacing(path, CheckpointError) as temporary:
@@ -88,10 +81,7 @@ _LINES = {"perplexity_forward": "forward", "perplexity_backward": "backward", "p
 
 
 def draw_curve(path: Path, rows: Sequence[EvaluationRow]) -> bool:
-    """Write a PNG with the perplexities over tokens, on a logarithmic scale, and return whether it was written.
-
-    It is not if matplotlib is missing, or if there is no finite perplexity.
-    """
+    """Write a PNG with the perplexities over tokens. Returns false without matplotlib, or without a finite value."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -125,9 +115,7 @@ def draw_curve(path: Path, rows: Sequence[EvaluationRow]) -> bool:
 class Reporter:
     """Is called during a run. This one does nothing; subclasses override the methods of what they show.
 
-    `start` comes first, then `resumed` if the run continues from a checkpoint, then `step` for each update,
-    `evaluating` during an evaluation and `evaluated` after it, and `message` at any time. `done` comes at the end if
-    there was no error, `close` always. Steps are updates so far; tokens are those of one direction, `</S>` counted.
+    Steps are updates so far; tokens are those of one direction, `</S>` counted.
     """
 
     def start(self, run: Run, warnings: Sequence[str]) -> None:
@@ -161,10 +149,7 @@ WORSE_THAN_CHANCE = 2.0  # times the number of words: random weights may be a li
 
 
 class Evaluator:
-    """Scores the trainer's model on a fixed selection of held-out sentences, and writes model folders.
-
-    The first signal of `stop` ends an evaluation at once.
-    """
+    """Scores the trainer's model on a fixed selection of held-out sentences, and writes model folders."""
 
     def __init__(self, trainer: Trainer, run: Run, output: Path, reporter: Reporter, stop: Stop) -> None:
         self.trainer, self.run, self.output, self.reporter, self.stop = trainer, run, output, reporter, stop
@@ -175,10 +160,8 @@ class Evaluator:
     def evaluate(self, seconds: float, loss: float, speed: float, best: float) -> float:
         """Score the selection, and write model-last, the metrics and the plot; model-best too if it is the best so far.
 
-        seconds, loss, speed: of the row in metrics.jsonl. best: lowest perplexity of earlier evaluations.
-
-        Returns the mean held-out perplexity. Raises CheckpointError if that of a trained model is not finite, Stopped
-        if a signal came before the sentences were scored. It then writes nothing.
+        Returns the mean held-out perplexity. Before it writes, it raises CheckpointError if that is not finite, and
+        Stopped after a signal.
         """
         trainer, step = self.trainer, self.trainer.step_number
         sentences = [self.run.heldout.sentence(number) for number in self.chosen]
@@ -221,10 +204,7 @@ class Evaluator:
         return perplexities.mean
 
     def finish(self, seconds: float) -> None:
-        """Score all held-out sentences at the end, and write the cards again; nothing if that was the selection.
-
-        Raises Stopped if a signal came before the sentences were scored. Call it again in the resumed run.
-        """
+        """Score all held-out sentences at the end, and write the cards again. Raises Stopped; then call it again."""
         heldout = self.run.heldout
         if len(self.chosen) == len(heldout):
             return
@@ -241,7 +221,6 @@ class Evaluator:
             write_card(self.output / BEST, self.run, best.step, best.seconds, score)
 
     def _score(self, model: LanguageModel, sentences: Iterable[list[str]], n_sentences: int) -> Score:
-        """Score sentences, and tell the reporter how many are finished. Raises Stopped."""
         scored = 0
 
         def tell(more: int) -> None:
@@ -266,7 +245,6 @@ class Evaluator:
 
 
 def diverged(what: str, output: Path) -> CheckpointError:
-    """Return the error for a number that is not finite."""
     return CheckpointError(
         f"{what} is not finite: training has diverged. Start a new run in another output folder, with a lower "
         f"training.optimizer.learning_rate. If there are checkpoints in {output / CHECKPOINTS}, they are "

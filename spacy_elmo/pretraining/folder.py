@@ -49,20 +49,18 @@ WRITTEN = (CONFIG, *FILES, COUNTS, METRICS, CURVE, BEST, LAST)
 
 
 def has_checkpoint(output: Path) -> bool:
-    """Return whether a folder has a checkpoint. Without one nothing was trained, and all settings may still change."""
+    """Return whether there is a checkpoint. Without one all settings may still change."""
     return Checkpoints(output / CHECKPOINTS).exist()
 
 
 def _is_run(output: Path) -> bool:
-    """Return whether a folder is that of a run, which may have been stopped while its text was prepared."""
+    # it may have been stopped while its text was prepared
     return any(path.exists() for path in (output / RUN, output / TRAIN_TEXT / META, output / CHECKPOINTS))
 
 
 def refuse_other_folder(output: Path) -> None:
-    """Raise SettingsError if a folder has files, and is not that of a run: it would be renamed by a restart.
-
-    Hidden files do not count: an attempt that failed early leaves them.
-    """
+    """Raise SettingsError if a folder has files, and is not that of a run: it would be renamed by a restart."""
+    # an attempt that failed early leaves hidden files
     if output.is_dir() and not _is_run(output) and any(not path.name.startswith(".") for path in output.iterdir()):
         raise SettingsError(
             f"{output}: holds files, but no run.json, so it is not the folder of a run. Expected one for "
@@ -71,11 +69,7 @@ def refuse_other_folder(output: Path) -> None:
 
 
 def check_new_run(config: PretrainConfig, output: Path) -> None:
-    """Refuse a new run by all that can be checked without reading a text.
-
-    Raises ElmoError if `output` holds files that the run would replace, if a text or a file is missing, if the files of
-        paths.init can't be used, or if the settings do not fit them.
-    """
+    """Refuse a new run by all that can be checked without reading a text. Raises ElmoError."""
     foreign = [] if _is_run(output) else [name for name in WRITTEN if (output / name).exists()]
     if foreign:
         raise SettingsError(
@@ -104,7 +98,7 @@ def check_new_run(config: PretrainConfig, output: Path) -> None:
 
 
 class Init(NamedTuple):
-    """The biLM of paths.init: its folder, and that of its softmax.hdf5 and vocabulary.txt, None if it has none."""
+    """The biLM of paths.init. output: the folder of its softmax.hdf5 and vocabulary.txt; None if it has none."""
 
     name: str
     folder: Path
@@ -112,7 +106,7 @@ class Init(NamedTuple):
 
 
 def find_init(name: str) -> Init:
-    """Return where the files of a biLM to tune are. Raises ElmoError if there is none. name: paths.init."""
+    """Return where the files of paths.init are. Raises ElmoError."""
     folder = find_bilm(name)
     refuse_new_run(folder)
     if not can_name_bilm(name):
@@ -122,7 +116,6 @@ def find_init(name: str) -> Init:
 
 
 def _words_file(paths: PathSettings, init: Init | None) -> Path | None:
-    """Return the file of the words to predict; None if they are built from the text."""
     if paths.vocabulary is not None:
         return Path(paths.vocabulary)
     return None if init is None or init.output is None else init.output / WORDS
@@ -136,9 +129,8 @@ class Run:
     """What a run knows of itself.
 
     identity: SHA-256 of run.json, which has the settings and texts; each checkpoint holds it.
-    resumed: whether there is a checkpoint, from which the weights are read.
-    init_sha256: of the weights of paths.init; None if it is not set, or was not written down by an earlier version.
-    total_tokens: length of the run, in tokens of one direction, `</S>` counted.
+    init_sha256: of the weights of paths.init; None if it is not set, or an earlier version has not written it down.
+    total_tokens: of one direction, `</S>` counted.
     readers: which programs can read the biLM, as a line.
     """
 
@@ -162,7 +154,6 @@ class Run:
 
     @property
     def tokens_per_epoch(self) -> int:
-        """Tokens of one direction of the training text, `</S>` counted."""
         return self.train.n_tokens + len(self.train)
 
     @property
@@ -173,7 +164,7 @@ class Run:
 
     @cached_property
     def init_language(self) -> str | None:
-        """The language that the model card of paths.init names; None if it names none, or is gone."""
+        """The language that the model card of paths.init names."""
         if self.config.paths.init is None:
             return None
         try:
@@ -187,7 +178,7 @@ def open_run(config: PretrainConfig, output: Path, first: bool = True) -> Run:
 
     first: whether this process writes and checks; the others open what it has prepared.
 
-    Raises SettingsError if a run is resumed with other settings or texts; then its checkpoints stay.
+    Raises SettingsError if a run is resumed with other settings or texts.
     """
     path, paths, resumed = output / RUN, config.paths, has_checkpoint(output)
     record = _read(path) if resumed or not first else {"settings": _fixed_settings(config)}
@@ -232,8 +223,7 @@ def open_run(config: PretrainConfig, output: Path, first: bool = True) -> Run:
 def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus, init: Init | None = None) -> Vocabulary:
     """Return the words to predict, with their counts in the training text.
 
-    They are the words of paths.vocabulary; if it is not set, those of paths.init, if it has a softmax; otherwise the
-    most frequent words of the text.
+    They are those of paths.vocabulary, or else of the softmax of paths.init, or else the text's most frequent words.
     """
     settings, source = config.vocabulary, _words_file(config.paths, init)
     counted = count_words(corpus)
@@ -300,12 +290,11 @@ def _changed(path: Path, key: str, before: object, now: object) -> NoReturn:
 
 
 def _check_text(source: str, corpus: PreparedCorpus, output: Path) -> None:
-    """Verify a prepared text. Its source may be gone, but if it exists, the sizes of its files must be the same."""
     corpus.verify()
     old = sorted(file.bytes for file in corpus.meta.sources)
     try:
         new = sorted(file.stat().st_size for file in find_files(source, output))
-    except (CorpusError, OSError):  # gone
+    except (CorpusError, OSError):  # it may be gone
         return
     if old != new:
         had, has = (f"{sum(n):,} bytes in files: {len(n):,}, the largest {n[-1]:,}" for n in (old, new))
@@ -316,10 +305,7 @@ def _check_text(source: str, corpus: PreparedCorpus, output: Path) -> None:
 
 
 def _check_digests(path: Path, recorded: dict[str, Any], paths: PathSettings, words: Sequence[str]) -> None:
-    """Check that a run is resumed with the words and the weights that it started with.
-
-    Digests that are not recorded are not compared, and neither are files that no longer exist.
-    """
+    """Check that a run is resumed with the words and weights that it started with, if they are still there."""
 
     def compare(name: str, old: str, now: str) -> None:
         if old != now:
@@ -383,7 +369,7 @@ def starting_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageMo
 
 
 def empty_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel:
-    """Return a model without meaningful weights, to be restored from a checkpoint. It needs no paths.init."""
+    """Return a model to be restored from a checkpoint. It needs no paths.init."""
     return LanguageModel(BiLM(config.bilm), _output_layer(config.bilm, config.training.softmax, vocabulary), vocabulary)
 
 
@@ -410,7 +396,7 @@ def _output_layer(options: BiLMOptions, softmax: SoftmaxSettings, vocabulary: Vo
 
 @torch.no_grad()
 def _copy_rows(softmax: OutputLayer, vocabulary: Vocabulary, before: LanguageModel) -> None:
-    """Copy the rows of words that both vocabularies have. An adaptive softmax is copied only if all words are equal."""
+    """Copy the rows of words that both vocabularies have; an adaptive softmax only if all words are equal."""
     if isinstance(softmax, AdaptiveSoftmax) or isinstance(before.softmax, AdaptiveSoftmax):
         alike = isinstance(softmax, AdaptiveSoftmax) and isinstance(before.softmax, AdaptiveSoftmax)
         if not alike or vocabulary.words != before.words or softmax.cutoffs != before.softmax.cutoffs:

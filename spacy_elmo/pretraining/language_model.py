@@ -35,10 +35,7 @@ def package_name(name: str) -> str:
 
 
 def package_folder(name: str, weights: Path) -> Path | None:
-    """Return the folder of an embedded biLM's softmax; None if no package with it is installed.
-
-    Raises WeightsError if the package can't be loaded, lacks files, or belongs to other weights.
-    """
+    """Return the folder of an embedded biLM's softmax; None if it is not installed. Raises WeightsError."""
     point = find_point(GROUP, name)
     if point is None:
         return None
@@ -62,7 +59,7 @@ def package_folder(name: str, weights: Path) -> Path | None:
 
 
 def write_digest(folder: Path, weights: Path) -> None:
-    """Write bilm.sha256, which tells the weights that a softmax belongs to. Raises OSError."""
+    """Write bilm.sha256, which tells the weights that a softmax belongs to."""
     (folder / DIGEST).write_text(f"{sha256_of(weights)}  {weights.name}\n", encoding="utf8", newline="\n")
 
 
@@ -87,8 +84,7 @@ def refuse_new_run(folder: Path) -> None:
 def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
     """Return the folder of a model's softmax.hdf5 and vocabulary.txt; None for en_mini without its softmax's package.
 
-    model: a folder, that of a run for its model-best, en_mini for the embedded biLM, whose softmax is in a package of
-        its own, or the name of a published biLM or of one in a package, whose softmax is beside the biLM.
+    model: a folder, that of a run for its model-best, or a biLM's name.
     """
     if is_embedded(model):
         return package_folder(EMBEDDED, Path(embedded_files()[1]))
@@ -102,13 +98,11 @@ def folders_of(model: str | os.PathLike[str]) -> set[Path]:
 
 
 def has_softmax(model: str | os.PathLike[str]) -> bool:
-    """Return whether a model (see `softmax_folder`) has a softmax."""
     folder = softmax_folder(model)
     return folder is not None and (folder / SOFTMAX).exists()
 
 
-def no_package(model: str | os.PathLike[str]) -> WeightsError:
-    """Return the error that names the package of an embedded biLM's softmax."""
+def _no_package(model: str | os.PathLike[str]) -> WeightsError:
     return WeightsError(
         f"{model}: its softmax is not installed, so it predicts no words. Expected the package "
         f"{package_name(os.fspath(model))}: in a copy of this project's repository, pip install "
@@ -120,7 +114,7 @@ def no_package(model: str | os.PathLike[str]) -> WeightsError:
 def no_softmax(model: str | os.PathLike[str]) -> ElmoError:
     """Return the error that says how a biLM without a softmax is tuned."""
     if is_embedded(model):
-        return no_package(model)
+        return _no_package(model)
     return SettingsError(
         f"{model}: there is no softmax.hdf5. That of the official biLM original is a file of its own: "
         "docs/pretraining.md tells where. For another biLM set training.frozen_tokens, for example to 2000000, "
@@ -152,22 +146,15 @@ class LanguageModel:
         """The words of the softmax's rows: `<S>`, `</S>`, `<UNK>`, then the others."""
         return self.vocabulary.words
 
-    def ids(self, sentence: list[str]) -> npt.NDArray[np.int32]:
-        """Return the row of each word, *Shape:* (words,); that of `<UNK>` for unknown words and for special words."""
-        return self.vocabulary.ids(sentence)
-
     @classmethod
     def load(cls, model: str | os.PathLike[str], *, untrusted: bool = False) -> "LanguageModel":
-        """Read options.json, weights.hdf5, softmax.hdf5, vocabulary.txt, and vocabulary.counts.npy if it exists.
+        """Read the files of a model (see `softmax_folder`). Raises ElmoError.
 
-        model: see `softmax_folder`.
         untrusted: whether a process of its own reads the HDF5 files of a folder (see `read_weights`).
-
-        Raises ElmoError, which names the file that is missing or damaged.
         """
         folder, output = find_bilm(model), softmax_folder(model)
         if output is None:
-            raise no_package(model)
+            raise _no_package(model)
         refuse_new_run(folder)
         if is_unfinished(folder):
             raise WeightsError(
@@ -198,8 +185,8 @@ class LanguageModel:
     def save(self, folder: str | os.PathLike[str], softmax_dtype: npt.DTypeLike = np.float32) -> None:
         """Write the files that `load` reads; other files stay.
 
-        A new folder appears complete. In an existing folder the files are replaced one by one after all of them were
-        written. If the process is killed in between, `load` refuses the folder until it is saved again.
+        A new folder appears complete. If the process is killed while files of an earlier model are replaced, `load`
+        refuses the folder until it is saved again.
         """
         with replacing_folder(folder, (*FILES, COUNTS), WeightsError) as temporary:
             write_options(temporary / OPTIONS, self.bilm.options)
@@ -209,7 +196,7 @@ class LanguageModel:
 
 
 def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, compress: bool = False) -> None:
-    """Write the softmax.hdf5 of either kind of softmax. dtype: of the values in the file, float32 or float16."""
+    """Write softmax.hdf5. dtype: of its values, float32 or float16."""
     arrays = {name: values.cpu().numpy() for name, values in layer.state_dict().items()}
     if isinstance(layer, AdaptiveSoftmax):
         write_adaptive(path, layer.cutoffs, arrays, dtype, compress=compress)
@@ -218,7 +205,7 @@ def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, 
 
 
 def read_output_layer(path: Path, *, untrusted: bool = False) -> OutputLayer:
-    """Read the softmax.hdf5 of either kind of softmax. untrusted: whether a process of its own reads it."""
+    """Read softmax.hdf5, in a process of its own if it is `untrusted`."""
     cutoffs, arrays = (ask_output_layer if untrusted else read_trusted)(path)
     layer: OutputLayer
     if cutoffs is None:

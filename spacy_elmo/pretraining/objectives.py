@@ -17,7 +17,7 @@ from .optimizers import dense_optimizer, optimizer_arrays, restore_optimizer, ro
 
 
 class Scorer(Protocol):
-    """Computes the losses of one batch. Any number of threads may call it at the same time."""
+    """Computes the losses of one batch. Several threads may call it at the same time."""
 
     def leaves(self) -> list[Tensor]:
         """Return the softmax's weights as new leaves of autograd, so that each thread gets gradients of its part."""
@@ -32,10 +32,9 @@ class Scorer(Protocol):
 
 
 class RowScorer:
-    """Computes losses with some rows of a softmax.
+    """A `Scorer` with some rows of a softmax, first the sampled ones.
 
-    rows: ids of the words, first the sampled ones. targets: *Shape:* (2, steps, streams), indices into `rows`.
-    The expected counts, as logarithms, are those of `sampled_loss`, of the sampled rows and of the targets.
+    targets: *Shape:* (2, steps, streams), indices into `rows`. The expected counts are those of `sampled_loss`.
     """
 
     def __init__(
@@ -60,8 +59,7 @@ class RowObjective:
     """The sampled softmax, of which an update changes only the rows of sampled words and targets, or the full softmax.
 
     For each update call `add` for each batch, `gradients`, and `update` with their sums over all processes, clipped.
-    All processes draw the same negatives, and each uses the rows of the targets of all processes. So their gradients
-    have the same rows, and can be summed.
+    All processes draw the same negatives, and each uses the rows of the targets of all, so the gradients can be summed.
 
     negatives: number of sampled words; None: the full softmax.
     """
@@ -74,10 +72,7 @@ class RowObjective:
         self._sums: list[tuple[Tensor, list[Tensor]]] = []  # rows, and gradients of weight and bias; at most one
 
     def scorer(self, targets: Tensor, seed: int, group: Group) -> RowScorer:
-        """Return what computes the losses of a batch.
-
-        targets: *Shape:* (2, steps, streams), ids of the vocabulary. seed: of the negatives; the same in all processes.
-        """
+        """targets: *Shape:* (2, steps, streams), ids of the vocabulary. seed: the same in all processes."""
         if self.sampler is None:
             n_words = len(self.softmax.bias)
             zeros = torch.zeros(n_words, device=targets.device)
@@ -112,13 +107,12 @@ class RowObjective:
         return self._sums[0][1]
 
     def update(self, gradients: Sequence[Tensor], rate: float, step: int) -> None:
-        """Apply gradients of the shapes that `gradients` returned, and forget the sums. step: from 1."""
+        """Apply what `gradients` returned, and forget the sums. step: from 1."""
         rows, _ = self._sums.pop()
         for optimizer, gradient in zip(self.optimizers.values(), gradients):
             optimizer.update(rows, gradient.reshape(len(rows), -1), rate, step)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Return the optimizer's state by names."""
         both = self.optimizers.items()
         return {f"{title}/{name}": t.cpu().numpy().copy() for title, rows in both for name, t in rows.state().items()}
 
@@ -143,10 +137,7 @@ class AdaptiveScorer:
 
 
 class AdaptiveObjective:
-    """The adaptive softmax, of which an update changes all parameters. Weight decay is not used.
-
-    Its methods are those of `RowObjective`.
-    """
+    """The adaptive softmax, of which an update changes all parameters, without weight decay; see `RowObjective`."""
 
     def __init__(self, softmax: AdaptiveSoftmax, settings: OptimizerSettings) -> None:
         self.softmax = softmax

@@ -16,7 +16,7 @@ from .config import OptimizerSettings, ScheduleSettings
 
 
 def rate_at(schedule: ScheduleSettings, step: int, total: int) -> float:
-    """Return the factor of the learning rate in an update. step: from 0 to total - 1."""
+    """Return the factor of the learning rate. step: from 0 to total - 1."""
     rise = min(1.0, (step + 1) / max(1, schedule.warmup_steps))
     if schedule.kind == "constant":
         return rise
@@ -34,7 +34,6 @@ class AdamRows:
         self.first, self.second = torch.zeros_like(table), torch.zeros_like(table)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the averages themselves, not copies."""
         return {"first": self.first, "second": self.second}
 
     @torch.no_grad()
@@ -53,18 +52,13 @@ class AdamRows:
 
 
 class AdagradRows:
-    """Adagrad (Duchi et al. 2011), as `AdamRows`.
-
-    initial_accumulator: first value of the sums of squares; 1 in bilm-tf.
-    epsilon: torch's default; TensorFlow's Adagrad has none.
-    """
+    """Adagrad (Duchi et al. 2011), as `AdamRows`. epsilon: torch's default; TensorFlow's Adagrad has none."""
 
     def __init__(self, table: Tensor, initial_accumulator: float, epsilon: float = 1e-10) -> None:
         self.table, self.epsilon = table, epsilon
         self.squares = torch.full_like(table, initial_accumulator)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the sums of squares themselves, not a copy."""
         return {"squares": self.squares}
 
     @torch.no_grad()
@@ -80,7 +74,7 @@ class AdagradRows:
 
 
 def _given(rows: Tensor, d_rows: Tensor, table: Tensor, *state: Tensor) -> list[int]:
-    """Return sizes and addresses, as the compiled loops take them."""
+    """Sizes and addresses, as the compiled loops take them."""
     n, width = len(rows), table.shape[1]
     arrays = [address("table or state", array, torch.float32, tuple(table.shape)) for array in (table, *state)]
     given = [address("rows", rows, torch.int64, (n,)), address("d_rows", d_rows, torch.float32, (n, width))]
@@ -98,10 +92,7 @@ _GATED = ("input_weight", "recurrent_weight")
 
 
 def is_matrix(name: str) -> bool:
-    """Tell whether Muon updates a parameter: the matrices of the LSTMs, the highway layers and the CNN's projection.
-
-    Convolutions stay with AdamW: Muon gained nothing there (docs/pretraining.md).
-    """
+    """Tell whether Muon updates a parameter: not convolutions, where it gained nothing (docs/pretraining.md)."""
     return name.startswith(_MATRICES) and not name.endswith("bias")
 
 
@@ -123,7 +114,6 @@ class MuonAdamW(torch.optim.AdamW):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]  # no loss
-        """Make one update from the parameters' gradients. closure: not used."""
         gradients = {name: parameter.grad for name, parameter in self.matrices}
         for _, parameter in self.matrices:
             parameter.grad = None  # AdamW leaves out a parameter without a gradient
@@ -140,11 +130,7 @@ class MuonAdamW(torch.optim.AdamW):
                 view.add_(direction, alpha=-group["lr"] * _RMS * max(view.shape[-2:]) ** 0.5)
 
     def _together(self) -> list[Members]:
-        """Return the matrices in groups whose directions are computed together.
-
-        On a GPU a group has all matrices of one shape, which needs fewer calls. Elsewhere each has a group of its own:
-        copying them together would take time and memory.
-        """
+        """Groups: on a GPU all matrices of one shape, for fewer calls; elsewhere each alone, for fewer copies."""
         groups: dict[object, Members] = {}
         for name, parameter in self.matrices:
             key = blocks(name, parameter).shape[-2:] if parameter.is_cuda else name
@@ -152,7 +138,6 @@ class MuonAdamW(torch.optim.AdamW):
         return list(groups.values())
 
     def _directions(self, values: Sequence[Tensor]) -> list[Tensor]:
-        """Return the directions of a group's values, of their shapes."""
         if not values:
             return []
         stacks = [one.flatten(0, -3) for one in values]
@@ -161,7 +146,7 @@ class MuonAdamW(torch.optim.AdamW):
         return [part.view_as(one) for part, one in zip(parts, values)]
 
     def _ahead(self, parameter: nn.Parameter, gradient: Tensor) -> Tensor:
-        """Add a gradient to the mean of the gradients, and return what Nesterov's momentum makes of both."""
+        """Return what Nesterov's momentum makes of a gradient."""
         state = self.state[parameter]
         if "momentum_buffer" not in state:
             state["step"] = torch.zeros(())  # not used, but AdamW reads no state without it
@@ -170,7 +155,7 @@ class MuonAdamW(torch.optim.AdamW):
         return gradient.lerp(mean, self.momentum)
 
     def rounding(self) -> int:
-        """Return a checksum of directions of fixed matrices. Processes with different ones would get other weights."""
+        """Return a checksum of directions of fixed matrices: processes with other ones would get other weights."""
         checksum = 0
         for members in self._together():
             values = []
@@ -183,10 +168,7 @@ class MuonAdamW(torch.optim.AdamW):
 
 
 def blocks(name: str, values: Tensor) -> Tensor:
-    """Return a view of a parameter, whose name tells its kind, as matrices of at most as many rows as columns.
-
-    Returns *Shape:* (..., rows, columns). At least one axis stands before the last two.
-    """
+    """Return a view of a parameter as matrices with no more rows than columns, *Shape:* (..., rows, columns)."""
     if name.endswith(_GATED):  # (directions, width, gates * dim)
         values = values.unflatten(2, (len(Gates._fields), -1)).transpose(1, 2)
     values = values[None] if values.dim() == 2 else values
@@ -196,8 +178,8 @@ def blocks(name: str, values: Tensor) -> Tensor:
 def orthogonal(matrices: Tensor, matmul_dtype: torch.dtype) -> Tensor:
     """Return matrices with the same singular vectors, and singular values of 0.6 to 1.3.
 
-    The iteration of Newton and Schulz with the coefficients of Jordan et al. 2024. A singular value below a thousandth
-    of the matrix's norm grows, but not so far.
+    The iteration of Newton and Schulz with the coefficients of Jordan et al. 2024. Singular values below a thousandth
+    of the matrix's norm stay smaller.
 
     matrices: *Shape:* (matrices, rows, columns), the rows not more than the columns.
     """
@@ -215,8 +197,7 @@ def dense_optimizer(
 ) -> torch.optim.Optimizer:
     """Return an optimizer of parameters that each update changes completely.
 
-    Weight decay is applied to all but the biases: the LSTM adds 1 to the stored bias of its forget gate, so decay would
-    pull the sum to 1. matmul_dtype: of Muon's matrix multiplications.
+    Biases do not decay: the LSTM adds 1 to the stored bias of its forget gate, so decay would pull the sum to 1.
     """
     rate, betas = settings.learning_rate, (settings.beta1, settings.beta2)
     if settings.name == "adagrad":
@@ -234,7 +215,7 @@ def dense_optimizer(
 
 
 def row_optimizer(table: Tensor, settings: OptimizerSettings) -> AdamRows | AdagradRows:
-    """Return an optimizer of a table of which each update changes some rows only. Weight decay is not used."""
+    """Return an optimizer of a table of which each update changes some rows only, without weight decay."""
     if settings.name == "adagrad":
         return AdagradRows(table, settings.initial_accumulator)
     return AdamRows(table, settings.beta1, settings.beta2, settings.epsilon)
@@ -246,7 +227,7 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
 
 
 def optimizer_arrays(optimizer: torch.optim.Optimizer) -> dict[str, np.ndarray]:
-    """Return an optimizer's state by names like "3/exp_avg": the parameter's number in it and torch's name."""
+    """Return an optimizer's state by names like "3/exp_avg": the parameter's number and torch's name."""
     return {
         f"{number}/{name}": torch.as_tensor(value).cpu().numpy().copy()
         for number, values in optimizer.state_dict()["state"].items()
@@ -270,7 +251,6 @@ def optimizer_forms(optimizer: torch.optim.Optimizer) -> dict[str, tuple[np.dtyp
 
 
 def restore_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.ndarray]) -> None:
-    """Set the state of an optimizer to what `optimizer_arrays` returned for one of the same parameters."""
     state: dict[int, dict[str, Any]] = {}
     for path, array in arrays.items():
         number, _, name = path.partition("/")
@@ -279,7 +259,7 @@ def restore_optimizer(optimizer: torch.optim.Optimizer, arrays: Mapping[str, np.
 
 
 def clip(gradients: Sequence[Tensor], bound: float) -> float:
-    """Scale gradients in place so that the L2 norm of all of them together is at most `bound`; return it as it was."""
+    """Scale gradients in place to an L2 norm of all together of at most `bound`; return the norm as it was."""
     norms = torch.stack([torch.linalg.vector_norm(gradient) for gradient in gradients])
     norm = float(torch.linalg.vector_norm(norms))
     if norm > bound:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import nn
 
 from ..errors import CommandError, WeightsError, shown
 from ..formats.atomic import replacing_folder, writing
@@ -43,9 +42,8 @@ SMALLEST = 2.0**-149  # the smallest float32 above 0
 def round_mantissas(values: Floats, bits: int) -> Floats:
     """Round float32 values to the nearest ones whose mantissas have `bits` bits, 1 to 23, half to even.
 
-    A normal number changes by at most 2 ** -(bits + 1) of itself. Subnormal numbers, below 2 ** -126, are rounded to
-    multiples of 2 ** -(126 + bits). A number that would round to infinity becomes the largest one of `bits` bits. NaN
-    and infinity do not change.
+    Subnormal numbers are rounded to multiples of 2 ** -(126 + bits). A number that would round to infinity becomes the
+    largest one of `bits` bits. NaN and infinity do not change.
     """
     if not 1 <= bits <= MANTISSA_BITS:
         raise WeightsError(
@@ -70,8 +68,7 @@ def round_to_steps(values: Floats, bits: int, axes: tuple[int, ...]) -> Floats:
     """Round values to whole numbers of a step, half to even. Each output has its own step, a power of two.
 
     The whole numbers have `bits` bits with their sign, 2 to 16. The step is the smallest power of two that reaches all
-    values, or one of the next three below: that with the smallest sum of squared changes. It may be too small to reach
-    the largest values, which then become the outermost number.
+    values, or one of the next three below, which cut the largest values: that with the smallest sum of squared changes.
 
     values: float32, finite. axes: those of one output's values.
     """
@@ -112,9 +109,8 @@ change by {norm:.2g} of their norm at most. The mantissas of the biases and the 
 
 
 class Packed(NamedTuple):
-    """What packing has changed.
+    """sizes: in bytes, before and after, of each file. norms: of each parameter's change, relative to its norm before.
 
-    sizes: in bytes, before and after, of each file. norms: of each parameter's change, relative to its norm before.
     largest, mean: relative changes |after - before| / |before| of the biLM's weights that are not 0.
     """
 
@@ -132,28 +128,28 @@ def pack(
     force: bool = False,
     bits: int | None = None,
 ) -> Packed:
-    """Write a copy of a biLM with rounded weights and compressed files, atomically.
-
-    The files use HDF5's own filters shuffle and gzip. AllenNLP and bilm-tf read them through h5py, which undoes both.
+    """Write a copy of a biLM with rounded weights and files that HDF5 compresses.
 
     model: a folder, also of a run, or a name. Its softmax, vocabulary and card are copied too, if it has them.
     output: a new or empty folder; with `force` also one with a biLM, which is replaced, but not that of a run.
-    mantissa_bits: of the weights, from 1 to 23; 23 changes nothing.
     softmax: its type: "float16", "float32" (not rounded) or "none" (left out).
-    bits: of the matrices and of the softmax's, from 2 to 16 (see `round_to_steps`); biases and the character
-        embedding are rounded to `mantissa_bits`. None: `mantissa_bits` for all weights.
+    bits: of the matrices and of the softmax's (see `round_to_steps`); biases and the character embedding are rounded to
+        `mantissa_bits`. None: `mantissa_bits` for all weights.
     """
     folder = find_bilm(model)
     refuse_new_run(folder)
     _check_output(folder, output, force)
     options = read_options(folder / OPTIONS)
     arrays = read_weights(folder / WEIGHTS, options, untrusted=not is_embedded(model))
-    rounded = {name: rounded_parameter(name, values, mantissa_bits, bits) for name, values in arrays.items()}
-    largest, mean = relative_change(arrays, rounded)
+    rounded = {name: _rounded(name, values, mantissa_bits, bits) for name, values in arrays.items()}
+    largest, mean = _relative_change(arrays, rounded)
     norms = {name: _norm(rounded[name] - values) / (_norm(values) or 1.0) for name, values in arrays.items()}
     full = LanguageModel.load(model, untrusted=True) if softmax != NO_SOFTMAX and has_softmax(model) else None
     if full is not None and bits is not None:
-        round_matrices(full.softmax, bits)
+        with torch.no_grad():
+            for parameter in full.softmax.parameters():
+                if parameter.ndim == 2:
+                    parameter.copy_(torch.from_numpy(round_to_steps(parameter.numpy(), bits, (1,))))
     with replacing_folder(output, (*FILES, COUNTS, CARD), WeightsError) as temporary:
         write_options(temporary / OPTIONS, options)
         write_weights(temporary / WEIGHTS, options, rounded, compress=True)
@@ -173,8 +169,7 @@ def pack(
     return Packed(sizes, largest, mean, norms)
 
 
-def rounded_parameter(name: str, values: Floats, mantissa_bits: int, bits: int | None) -> Floats:
-    """Return the rounded values of a biLM's parameter; see `pack`."""
+def _rounded(name: str, values: Floats, mantissa_bits: int, bits: int | None) -> Floats:
     if bits is None or name.endswith("bias") or name == EMBEDDING:
         return round_mantissas(values, mantissa_bits)
     # outputs are the last axis of the LSTM's matrices, whose first axis is the direction; of all others the first axis
@@ -182,20 +177,11 @@ def rounded_parameter(name: str, values: Floats, mantissa_bits: int, bits: int |
     return round_to_steps(values, bits, inputs)
 
 
-def round_matrices(softmax: nn.Module, bits: int) -> None:
-    """Round the matrices of a softmax in place, with a step for each row."""
-    with torch.no_grad():
-        for parameter in softmax.parameters():
-            if parameter.ndim == 2:
-                parameter.copy_(torch.from_numpy(round_to_steps(parameter.numpy(), bits, (1,))))
-
-
 def _norm(values: Floats) -> float:
     return float(np.linalg.norm(values.astype(np.float64)))
 
 
-def relative_change(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> tuple[float, float]:
-    """Return the largest and the mean of |after - before| / |before| over all values that are not 0 before."""
+def _relative_change(before: Mapping[str, Floats], after: Mapping[str, Floats]) -> tuple[float, float]:
     largest, total, n = 0.0, 0.0, 0
     for name, values in before.items():
         nonzero = values != 0
@@ -223,5 +209,4 @@ def _check_output(folder: Path, output: Path, force: bool) -> None:
 
 
 def _size(name: str, folders: list[Path]) -> int:
-    """Return the size of a file; if several folders have it, of the last one's."""
     return [path.stat().st_size for path in (folder / name for folder in folders) if path.is_file()][-1]

@@ -26,7 +26,7 @@ VERSION = 1
 
 
 class SourceFile(NamedTuple):
-    """A file that a prepared corpus was read from. mtime_ns: time of its last change, in nanoseconds since 1970."""
+    """A file that a prepared corpus was read from."""
 
     path: str
     bytes: int
@@ -35,11 +35,7 @@ class SourceFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Meta:
-    """The content of meta.json.
-
-    language: of the spaCy tokenizer; None if words were separated by blanks.
-    sha256: of sentences.txt. It tells one corpus from another.
-    """
+    """The content of meta.json. language: None if words were separated by blanks; sha256: of sentences.txt."""
 
     report: Report
     sources: list[SourceFile]
@@ -47,13 +43,13 @@ class Meta:
     sha256: str
 
     def is_of(self, sources: list[SourceFile], language: str | None) -> bool:
-        """Return whether the corpus was prepared with this tokenizer from files of these names, sizes and times."""
+        """Return whether it was prepared with this tokenizer from files of these names, sizes and times."""
         old, new = ([(Path(file.path).name, *file[1:]) for file in files] for files in (self.sources, sources))
         return old == new and self.language == language
 
 
 def map_array(path: Path, dtype: npt.DTypeLike, ndim: int = 1) -> npt.NDArray[Any]:
-    """Map an .npy file into memory, read-only. Raises OSError or ValueError if it has no such array."""
+    """Map an .npy file into memory. Raises OSError or ValueError if it has no such array."""
     try:
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except EOFError as error:
@@ -66,8 +62,7 @@ def map_array(path: Path, dtype: npt.DTypeLike, ndim: int = 1) -> npt.NDArray[An
 class PreparedCorpus:
     """Consecutive sentences of a folder that `prepare` has written, mapped into memory: at first all of them.
 
-    Sizes and numbers of words are checked, the words are not (see `verify`). A pickle of it holds the folder and the
-    range, not the sentences. The attribute `meta` describes all sentences of the folder.
+    A pickle of it holds the folder and the range. The attribute `meta` describes all sentences of the folder.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -109,17 +104,16 @@ class PreparedCorpus:
 
     @cached_property
     def n_tokens(self) -> int:
-        """The number of words, sentence boundaries not counted."""
         return int(self.lengths.sum(dtype=np.int64))
 
     @property
     def lengths(self) -> npt.NDArray[np.int32]:
-        """The number of words of each sentence, *Shape:* (sentences,), mapped into memory."""
+        """The number of words of each sentence, *Shape:* (sentences,)."""
         part: npt.NDArray[np.int32] = self._lengths[self.start : self.stop]
         return part
 
     def sentence(self, number: int) -> list[str]:
-        """Return the words of a sentence. number: from 0. Raises CorpusError if its text is damaged."""
+        """Return the words of a sentence. Raises CorpusError if its text is damaged."""
         if not 0 <= number < len(self):
             raise IndexError(number)
         number += self.start
@@ -136,7 +130,7 @@ class PreparedCorpus:
         return words
 
     def part(self, start: int, stop: int) -> PreparedCorpus:
-        """Return sentences start to stop - 1 as a corpus. Nothing is copied."""
+        """Return sentences start to stop - 1 as a corpus."""
         if not 0 <= start <= stop <= len(self):
             raise IndexError(start, stop)
         part = object.__new__(PreparedCorpus)
@@ -145,10 +139,7 @@ class PreparedCorpus:
         return part
 
     def cut(self, share: float) -> tuple[PreparedCorpus, PreparedCorpus]:
-        """Return the training part and the held-out part: a share of the sentences, rounded, the last ones.
-
-        Raises CorpusError if there are fewer than two sentences.
-        """
+        """Return the training part and the held-out part: a share of the sentences, rounded, the last ones."""
         if len(self) < 2:
             raise CorpusError(
                 f"{self.folder}: {len(self)} sentence. Expected at least two, to hold one out: give more text."
@@ -157,7 +148,7 @@ class PreparedCorpus:
         return self.part(0, border), self.part(border, len(self))
 
     def verify(self) -> None:
-        """Read all of the text. Raises CorpusError if its SHA-256 is not the one in meta.json."""
+        """Raise CorpusError if the text's SHA-256 is not the one in meta.json."""
         digest = hashlib.sha256(self._text).hexdigest()
         if digest != self.meta.sha256:
             self._damaged(f"the SHA-256 of {TEXT} is {digest}, not {self.meta.sha256}")
@@ -198,11 +189,10 @@ def prepare(
 ) -> PreparedCorpus:
     """Read a text and write its sentences to a folder. Memory does not grow with the text.
 
-    If the folder holds a corpus of the same files (same names, sizes and times of change) and the same language, it is
-    used unchanged. Any other prepared corpus is replaced. Only one process at a time may prepare a folder.
+    A corpus of the same files and the same language is used unchanged, any other one is replaced. Only one process at a
+    time may prepare a folder.
 
-    source, language: see `read_sentences`.
-    output: a folder, such as that of a run, whose files do not belong to the source.
+    source, language: see `read_sentences`. output: a folder whose files do not belong to the source.
     """
     refuse_inside(source, folder, output)
     files = find_files(source, output)
@@ -240,7 +230,7 @@ def write_corpus(sentences: Iterable[list[str]], folder: Path, meta: Meta) -> in
     - sentences.txt: UTF-8, a sentence a line, words separated by one blank;
     - offsets.npy: int64, *Shape:* (sentences + 1,), the byte at which each sentence begins, and the size of the file;
     - lengths.npy: int32, *Shape:* (sentences,), the number of words of each sentence;
-    - meta.json: `meta`, with the numbers of sentences and words, and the SHA-256.
+    - meta.json: `meta`, completed.
     """
     digest, position, n_sentences, n_tokens = hashlib.sha256(), 0, 0, 0
     # the arrays are written as plain numbers first, since their lengths are not known before the end
@@ -265,7 +255,7 @@ def write_corpus(sentences: Iterable[list[str]], folder: Path, meta: Meta) -> in
 
 
 def digest_of(sentences: Iterable[list[str]]) -> str:
-    """Return the SHA-256 that a corpus of these sentences has in its meta.json."""
+    """Return the SHA-256 that a corpus of these sentences has."""
     digest = hashlib.sha256()
     for words in sentences:
         digest.update(_line(words))
@@ -277,7 +267,6 @@ def _line(words: list[str]) -> bytes:
 
 
 def source_files(files: list[Path]) -> list[SourceFile]:
-    """Return names, sizes and times of files. Raises CorpusError if one is missing."""
     sources = []
     for path in files:
         try:

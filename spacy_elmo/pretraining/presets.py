@@ -24,7 +24,7 @@ _OFFICIAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7
 
 
 class Size(str, Enum):
-    """tiny: for a first try; mini, midi: those of en_mini and en_midi; the others: those of the official models."""
+    """Sizes of en_mini, en_midi, the official models, and one for a first try."""
 
     tiny = "tiny"
     mini = "mini"
@@ -86,12 +86,12 @@ _TUNING_EVALUATION = EvaluationSettings(every=500, checkpoint_every=250)
 
 
 def tuning_config(paths: PathSettings, language: str | None = None) -> PretrainConfig:
-    """All settings of a run that goes on from paths.init; the sizes mean nothing."""
+    """All settings of a run that goes on from paths.init. Their sizes mean nothing."""
     return PretrainConfig(paths, _MINI, CorpusSettings(language), _WORDS, _TUNING, _TUNING_EVALUATION)
 
 
 def config_of_size(size: Size, paths: PathSettings, language: str | None = None) -> PretrainConfig:
-    """All settings of a run: its authors' for original, those for little text for tiny, the defaults for the others."""
+    """All settings of a run that starts from random weights."""
     corpus = CorpusSettings(language=language)
     if size is Size.tiny:
         return PretrainConfig(paths, SIZES[size], corpus, _WORDS, _TINY_TRAINING, _TINY_EVALUATION)
@@ -143,7 +143,7 @@ def fit(config: PretrainConfig, size: TextSize, own_words: bool = True) -> Fit:
 
     config: settings for a large text, with epochs and not total_tokens.
     size: of the training text, with the sentences that will be held out if paths.heldout is null.
-    own_words: whether the vocabulary is built from the text. A biLM that is tuned with its softmax has its own.
+    own_words: whether the vocabulary is built from the text.
     """
     training, evaluation, vocabulary = config.training, config.evaluation, config.vocabulary
     if own_words and training.softmax.kind == "sampled":

@@ -38,8 +38,8 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
     """Train a biLM in the folder of a run, from its newest undamaged checkpoint if there is one.
 
     docs/pretraining.md tells what it writes, and when. SIGINT, SIGTERM and SIGHUP make it write a checkpoint and
-    return. A run that is killed and started again continues from its last checkpoint, and its weights at the end are
-    bit by bit those of an uninterrupted run. With torchrun all processes call this function.
+    return. A run that goes on ends in the same bits as one that was never stopped. With torchrun all processes call
+    this function.
 
     Raises ElmoError if settings or files can't be used, or if the loss is not finite.
     """
@@ -84,19 +84,12 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
 
 @dataclass
 class Progress:
-    """What a checkpoint holds beside the state of the trainer.
+    """What a checkpoint holds beside the state of the trainer."""
 
-    seconds: of training and evaluation, over all resumes.
-    loss: smoothed training loss, in nats.
-    best: lowest held-out perplexity so far.
-    stale: number of evaluations since then.
-    finished: whether the run has come to its end.
-    """
-
-    seconds: float = 0.0
-    loss: float = math.nan
-    best: float = math.inf
-    stale: int = 0
+    seconds: float = 0.0  # of training and evaluation, over all resumes
+    loss: float = math.nan  # smoothed, in nats
+    best: float = math.inf  # lowest held-out perplexity so far
+    stale: int = 0  # evaluations since then
     finished: bool = False
 
 
@@ -115,7 +108,6 @@ class _Loop:
         self.speed = math.nan
 
     def run_to_end(self) -> Outcome:
-        """Train to the end of the run, or until a signal comes."""
         trainer, settings = self.trainer, self.run.config.evaluation
         self._resume()
         if self.owed:
@@ -214,7 +206,7 @@ class _Loop:
             progress.best = min(progress.best, perplexity)
 
     def _in_first(self, work: Callable[[], float | None]) -> float:
-        """Work in the first process, and hand the result to all. If a signal stops it, all processes are stopped."""
+        """Work in the first process, and hand the result to all; if a signal stops it, stop all."""
         result = 0.0
         with self.group.together():
             if self.group.first:
@@ -252,7 +244,6 @@ LEAST_UPDATES = 200  # with fewer, tuning en_mini brought little (docs/pretraini
 
 
 def start_warnings(run: Run) -> list[str]:
-    """Return a message for each thing that is unusual about a run."""
     paths, training, coverage = run.config.paths, run.config.training, run.vocabulary.coverage
     warnings = []
     updates, warmup = run.total_tokens // training.tokens_per_update, training.schedule.warmup_steps
@@ -317,8 +308,7 @@ def start_warnings(run: Run) -> list[str]:
 
 
 def _files(source: str) -> set[Path]:
-    """Return the files of a source; none if it is gone, since a resumed run reads its copy."""
     try:
         return {file.resolve() for file in find_files(source)}
-    except (ElmoError, OSError):
+    except (ElmoError, OSError):  # it is gone, and a resumed run reads its copy
         return set()

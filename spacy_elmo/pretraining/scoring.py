@@ -1,8 +1,8 @@
 """Perplexities of a biLM on sentences and texts, which it reads with the zero state or with the state carried.
 
 The perplexity of a direction is exp of the mean of -log p(target), in nats, over all its predictions, by the softmax
-over all words. `_positions` defines the predictions of a direction. It runs the network itself: inference's engine
-gives the same perplexities (to 1e-7 in float32), but needs a copy of the weights for each evaluation, and more code.
+over all words. The network runs here: inference's engine gives the same perplexities (to 1e-7 in float32), but needs a
+copy of the weights for each evaluation.
 """
 
 import math
@@ -29,40 +29,8 @@ from .text import Report
 from .vocabulary import END, START, UNKNOWN
 
 
-def blocks(sentences: Iterable[list[str]], n_sentences: int, n_tokens: int) -> Iterator[list[list[str]]]:
-    """Yield the sentences of a text in blocks; see `score_sentences`."""
-    block: list[list[str]] = []
-    tokens = 0
-    for sentence in sentences:
-        block.append(sentence)
-        tokens += len(sentence)
-        if len(block) == n_sentences or tokens >= n_tokens:
-            yield block
-            block, tokens = [], 0
-    if block:
-        yield block
-
-
-def batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Yield the numbers of the sentences that run through the network together, the shortest first.
-
-    lengths: positions of each sentence. batch_tokens: of a batch, padding counted, unless one sentence has more.
-    """
-    batch: list[int] = []
-    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[number] > batch_tokens:
-            yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch
-
-
 def spooled(sentences: Iterable[list[str]]) -> PreparedCorpus:
-    """Return a copy of sentences on the disk, which is deleted with the process.
-
-    Raises CorpusError if there is no sentence, or if the copy can't be written.
-    """
+    """Return a copy of sentences on the disk, which is deleted with the process."""
     try:
         with TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # its files, which are mapped, live on
             if write_corpus(sentences, Path(folder), Meta(Report(), [], None, "")):
@@ -74,86 +42,11 @@ def spooled(sentences: Iterable[list[str]]) -> PreparedCorpus:
             f"{where}: the temporary copy of the text can't be written ({error}). Make room there, or set the "
             "environment variable TMPDIR to another folder."
         ) from error
-    raise no_sentence()
+    raise _no_sentence()
 
 
-def no_sentence() -> CorpusError:
+def _no_sentence() -> CorpusError:
     return CorpusError("no sentence to score. Expected text of at least one sentence.")
-
-
-NO_TARGET = -1  # at steps after the end of a row
-
-# For each direction the word that is read and the id of its target: forward word, forward id, backward word, id.
-Position = tuple[str, int, str, int]
-
-
-class RowLosses(NamedTuple):
-    """Losses of rows of sentences: -log p(target), in nats.
-
-    counts: *Shape:* (rows, 3), predictions of one direction, those among them whose target is `<UNK>`, and sentences.
-    losses, unknown_losses: *Shape:* (rows, 2), sums over all predictions and over those of `<UNK>`, by direction.
-    """
-
-    counts: npt.NDArray[np.float64]
-    losses: npt.NDArray[np.float64]
-    unknown_losses: npt.NDArray[np.float64]
-
-
-@torch.no_grad()
-def row_losses(model: LanguageModel, rows: Sequence[Iterable[list[str]]], batch_tokens: int) -> RowLosses:
-    """Return the losses of rows of sentences, in each of which the LSTM's state is carried on, from zero.
-
-    batch_tokens: positions of all rows that run through the network together, which bounds the memory.
-    """
-    positions = [_positions(model, row) for row in rows]
-    steps = max(1, batch_tokens // max(1, len(rows)))  # a long sentence continues in the next batch
-    state = model.bilm.lstm.zero_state(len(rows))
-    device = state.h.device
-    counts, losses, unknown_losses = (np.zeros((len(rows), n)) for n in (3, 2, 2))
-    while any(window := [list(islice(row, steps)) for row in positions]):
-        words, inputs, targets = _arrays(window)
-        ids = torch.from_numpy(words_to_ids(words, model.bilm.options.max_characters)).to(device)
-        encoded = F.embedding(torch.from_numpy(inputs).to(device), model.bilm.char_cnn(ids))
-        outputs, hs, cs = model.bilm.lstm.scan(encoded, state)
-        state = LstmState(torch.stack([h[:, -1] for h in hs]), torch.stack([c[:, -1] for c in cs]))
-        counts += np.stack([(targets[0] >= 0).sum(0), (targets[0] == UNKNOWN).sum(0), (targets[0] == END).sum(0)], 1)
-        for direction in (0, 1):
-            step, row = np.nonzero(targets[direction] != NO_TARGET)
-            goal = targets[direction, step, row]
-            top = outputs[-1][direction, torch.from_numpy(step).to(device), torch.from_numpy(row).to(device)]
-            loss = model.softmax.loss(top, torch.from_numpy(goal).to(device)).double().cpu().numpy()
-            losses[:, direction] += np.bincount(row, loss, len(rows))
-            unknown_losses[:, direction] += np.bincount(row, np.where(goal == UNKNOWN, loss, 0), len(rows))
-    return RowLosses(counts, losses, unknown_losses)
-
-
-def _positions(model: LanguageModel, sentences: Iterable[list[str]]) -> Iterator[Position]:
-    for sentence in sentences:
-        ids = model.ids(sentence).tolist()
-        yield from zip(
-            [BEGIN_OF_SENTENCE_WORD, *sentence],
-            [*ids, END],
-            [END_OF_SENTENCE_WORD, *reversed(sentence)],
-            [*reversed(ids), START],
-        )
-
-
-def _arrays(window: list[list[Position]]) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the distinct words of a window, and its inputs, their indices, and targets, ids; (2, steps, rows) each."""
-    numbers: dict[str, int] = {}
-    shape = (2, max(map(len, window)), len(window))
-    inputs, targets = np.zeros(shape, np.int64), np.full(shape, NO_TARGET)
-    for row, positions in enumerate(window):
-        if not positions:
-            continue
-        forward, following, backward, preceding = zip(*positions)
-        for direction, (read, predicted) in enumerate([(forward, following), (backward, preceding)]):
-            inputs[direction, : len(read), row] = [numbers.setdefault(word, len(numbers)) for word in read]
-            targets[direction, : len(read), row] = predicted
-    return list(numbers), inputs, targets
-
-
-STREAMS = 16  # parts of a text that are read side by side if the state is carried
 
 
 class Perplexities(NamedTuple):
@@ -208,17 +101,90 @@ def total(scores: Iterable[Score]) -> Score:
     for s in scores:
         sums += (s.sentences, s.tokens, s.unknown, *s.loss, *s.unknown_loss)
     if not sums[0]:
-        raise no_sentence()
+        raise _no_sentence()
     sentences, tokens, unknown, *losses = sums.tolist()
     return Score(int(sentences), int(tokens), int(unknown), (losses[0], losses[1]), (losses[2], losses[3]))
 
 
+_NO_TARGET = -1  # at steps after the end of a row
+# For each direction the word that is read and the id of its target: forward word, forward id, backward word, id.
+Position = tuple[str, int, str, int]
+
+
+@torch.no_grad()
+def score_rows(model: LanguageModel, rows: Sequence[Iterable[list[str]]], batch_tokens: int) -> list[Score]:
+    """Return the score of each row of sentences, in which the LSTM's state is carried on, from zero.
+
+    batch_tokens: positions of all rows that run through the network together, which bounds the memory.
+
+    Raises WeightsError if a loss is not finite.
+    """
+    positions = [_positions(model, row) for row in rows]
+    steps = max(1, batch_tokens // max(1, len(rows)))  # a long sentence continues in the next batch
+    state = model.bilm.lstm.zero_state(len(rows))
+    device = state.h.device
+    ends, predictions, unknown = (np.zeros(len(rows), np.int64) for _ in range(3))
+    losses, unknown_losses = np.zeros((len(rows), 2)), np.zeros((len(rows), 2))
+    while any(window := [list(islice(row, steps)) for row in positions]):
+        words, inputs, targets = _arrays(window)
+        ids = torch.from_numpy(words_to_ids(words, model.bilm.options.max_characters)).to(device)
+        encoded = F.embedding(torch.from_numpy(inputs).to(device), model.bilm.char_cnn(ids))
+        outputs, hs, cs = model.bilm.lstm.scan(encoded, state)
+        state = LstmState(torch.stack([h[:, -1] for h in hs]), torch.stack([c[:, -1] for c in cs]))
+        predictions += (targets[0] != _NO_TARGET).sum(0)
+        unknown += (targets[0] == UNKNOWN).sum(0)
+        ends += (targets[0] == END).sum(0)
+        for direction in (0, 1):
+            step, row = np.nonzero(targets[direction] != _NO_TARGET)
+            goal = targets[direction, step, row]
+            top = outputs[-1][direction, torch.from_numpy(step).to(device), torch.from_numpy(row).to(device)]
+            loss = model.softmax.loss(top, torch.from_numpy(goal).to(device)).double().cpu().numpy()
+            losses[:, direction] += np.bincount(row, loss, len(rows))
+            unknown_losses[:, direction] += np.bincount(row, np.where(goal == UNKNOWN, loss, 0), len(rows))
+    if not np.isfinite(losses).all():
+        raise WeightsError(
+            "the loss of a sentence is not finite: the biLM or its softmax holds values that are too large. Get "
+            "the files again, or train again with a lower learning rate."
+        )
+    columns = (ends, predictions - ends, unknown, losses, unknown_losses)
+    return [
+        Score(sentences, tokens, n_unknown, (loss[0], loss[1]), (on_unknown[0], on_unknown[1]))
+        for sentences, tokens, n_unknown, loss, on_unknown in zip(*(column.tolist() for column in columns))
+    ]
+
+
+def _positions(model: LanguageModel, sentences: Iterable[list[str]]) -> Iterator[Position]:
+    for sentence in sentences:
+        ids = model.vocabulary.ids(sentence).tolist()
+        yield from zip(
+            [BEGIN_OF_SENTENCE_WORD, *sentence],
+            [*ids, END],
+            [END_OF_SENTENCE_WORD, *reversed(sentence)],
+            [*reversed(ids), START],
+        )
+
+
+def _arrays(window: list[list[Position]]) -> tuple[list[str], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the distinct words of a window, and its inputs, their indices, and targets, ids; (2, steps, rows) each."""
+    numbers: dict[str, int] = {}
+    shape = (2, max(map(len, window)), len(window))
+    inputs, targets = np.zeros(shape, np.int64), np.full(shape, _NO_TARGET)
+    for row, positions in enumerate(window):
+        if not positions:
+            continue
+        forward, following, backward, preceding = zip(*positions)
+        for direction, (read, predicted) in enumerate([(forward, following), (backward, preceding)]):
+            inputs[direction, : len(read), row] = [numbers.setdefault(word, len(numbers)) for word in read]
+            targets[direction, : len(read), row] = predicted
+    return list(numbers), inputs, targets
+
+
+STREAMS = 16  # parts of a text that are read side by side if the state is carried
+
+
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores of a model on a text, from the zero state and carried on in `streams` parts.
-
-    unigram: of a model that knows only the frequencies of words; None if the vocabulary has no counts.
-    """
+    """Scores from the zero state, and carried on in `streams` parts. unigram: None if the vocabulary has no counts."""
 
     zero: Score
     carried: Score
@@ -236,8 +202,6 @@ def evaluate_text(
 
     streams: consecutive parts of about equally many sentences, read at the same time if the state is carried.
     sum_up: returns the total of the sentences' scores (zero state), which it gets one by one; None: `total`.
-
-    Raises CorpusError if there is no sentence, and WeightsError if a loss is not finite.
     """
     if streams < 1:
         raise SettingsError(f"streams is {streams!r}. Expected a whole number, 1 or more.")
@@ -274,13 +238,38 @@ def score_sentences(
     batch_tokens: positions that run through the network together.
     tell: is called after each batch, with its number of sentences.
     """
-    for block in blocks(sentences, block_sentences, block_tokens):
+    for block in _blocks(sentences, block_sentences, block_tokens):
         scores: dict[int, Score] = {}
-        for numbers in batches([len(sentence) + 1 for sentence in block], batch_tokens):
-            scores |= zip(numbers, _score_rows(model, [[block[number]] for number in numbers], batch_tokens))
+        for numbers in _batches([len(sentence) + 1 for sentence in block], batch_tokens):
+            scores |= zip(numbers, score_rows(model, [[block[number]] for number in numbers], batch_tokens))
             if tell is not None:
                 tell(len(numbers))
         yield from (scores[number] for number in range(len(block)))
+
+
+def _blocks(sentences: Iterable[list[str]], n_sentences: int, n_tokens: int) -> Iterator[list[list[str]]]:
+    block: list[list[str]] = []
+    tokens = 0
+    for sentence in sentences:
+        block.append(sentence)
+        tokens += len(sentence)
+        if len(block) == n_sentences or tokens >= n_tokens:
+            yield block
+            block, tokens = [], 0
+    if block:
+        yield block
+
+
+def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+    """Yield the numbers of sentences, the shortest first. Only a sentence alone may have more than `batch_tokens`."""
+    batch: list[int] = []
+    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[number] > batch_tokens:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
 
 
 def score_carried(model: LanguageModel, rows: Sequence[Iterable[list[str]]], *, batch_tokens: int = 2_048) -> Score:
@@ -289,7 +278,7 @@ def score_carried(model: LanguageModel, rows: Sequence[Iterable[list[str]]], *, 
     Both directions read the sentences of a part in order, and carry their state from one to the next: the backward
     direction reads a sentence from its end to its beginning, and then continues with the next.
     """
-    return total(_score_rows(model, rows, batch_tokens))
+    return total(score_rows(model, rows, batch_tokens))
 
 
 def score_unigram(
@@ -299,24 +288,10 @@ def score_unigram(
 
     def scores() -> Iterator[Score]:
         for sentence in sentences:
-            ids = model.ids(sentence)
+            ids = model.vocabulary.ids(sentence)
             unknown = int(np.count_nonzero(ids == UNKNOWN))
             losses = [-float(log_probabilities[ids].sum() + log_probabilities[end]) for end in (END, START)]
             on_unknown = -float(log_probabilities[ids[ids == UNKNOWN]].sum())
             yield Score(1, len(ids), unknown, (losses[0], losses[1]), (on_unknown, on_unknown))
 
     return total(scores())
-
-
-def _score_rows(model: LanguageModel, rows: Sequence[Iterable[list[str]]], batch_tokens: int) -> list[Score]:
-    """Return the score of each row (see `row_losses`)."""
-    counts, losses, unknown_losses = row_losses(model, rows, batch_tokens)
-    if not np.isfinite(losses).all():
-        raise WeightsError(
-            "the loss of a sentence is not finite: the biLM or its softmax holds values that are too large. Get "
-            "the files again, or train again with a lower learning rate."
-        )
-    return [
-        Score(int(ends), int(predictions - ends), int(unknown), (loss[0], loss[1]), (on_unknown[0], on_unknown[1]))
-        for (predictions, unknown, ends), loss, on_unknown in zip(counts, losses.tolist(), unknown_losses.tolist())
-    ]

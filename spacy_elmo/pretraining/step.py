@@ -1,8 +1,8 @@
 """Loss and gradients of one batch, whose parts run in several threads.
 
-Each thread runs one direction of one group of streams on one core. If two threads shared a matrix multiplication, they
-would wait for each other, and would be many times slower whenever another process needs a core. Sums are computed in a
-fixed order. So the same seed and number of threads give the same bits.
+Each thread runs one direction of one group of streams on one core. Threads that share a matrix multiplication would be
+many times slower whenever another process needs a core. Sums have a fixed order: the same seed and number of threads
+give the same bits.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,11 +35,8 @@ def inverted_dropout(rate: float, seed: int, device: torch.device | None = None)
 
 
 class Batch(NamedTuple):
-    """One batch of training. A stream is one row of it, which the next batch continues.
+    """One batch of training: a `Window` as tensors.
 
-    characters: *Shape:* (distinct words, characters), character ids.
-    inputs: *Shape:* (2, steps, streams), indices of the distinct words, forward and backward.
-    targets: *Shape:* (2, steps, streams), ids of the vocabulary.
     keep: *Shape:* (steps, streams, 1), 0 if the state is forgotten before a step, else 1.
     """
 
@@ -50,10 +47,7 @@ class Batch(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """loss: sum, times the scale; dense: of the biLM's parameters, none if it is frozen; scored: of the softmax's.
-
-    state: the LSTM's after the batch.
-    """
+    """loss: sum, times the scale; dense: of the biLM's parameters, none if it is frozen; scored: of the softmax's."""
 
     loss: float
     dense: list[Tensor]
@@ -62,11 +56,7 @@ class Gradients(NamedTuple):
 
 
 class Workers:
-    """Threads that compute the gradients of batches: 1, or an even number, two directions for each group of streams.
-
-    matmul_dtype: of the matrix multiplications; weights and sums stay float32.
-    dropout: of each LSTM layer's inputs and of the top layer's outputs.
-    """
+    """Threads that compute the gradients of batches: 1, or an even number, two directions for each group of streams."""
 
     def __init__(self, bilm: BiLM, n_threads: int, matmul_dtype: torch.dtype, dropout: float = 0.0) -> None:
         self.bilm, self.matmul_dtype, self.dropout = bilm, matmul_dtype, dropout
@@ -82,17 +72,14 @@ class Workers:
     def gradients(
         self, batch: Batch, scorer: Scorer, state: LstmState, scale: float, seed: int, frozen: bool = False
     ) -> Gradients:
-        """Return the sum of the losses of all predictions, times `scale`, and its gradients.
-
-        state: before the batch. seed: of the dropout. frozen: whether only the softmax gets gradients.
-        """
+        """Return the sum of the losses of all predictions, times `scale`, and its gradients. seed: of the dropout."""
         encoded = list(self.executor.map(lambda c: self._encode(c, frozen), batch.characters.chunk(self.n_threads)))
         x = torch.cat([part.detach() for part in encoded])
         rows = batch.inputs.shape[2] // self.n_groups
         tasks = [(d, slice(k * rows, (k + 1) * rows)) for k in range(self.n_groups) for d in (0, 1)]
 
         def read(number: int) -> tuple[float, list[Tensor], list[Tensor], LstmState]:
-            """Return loss, gradients of input and LSTM, those of the softmax, and the state, of a direction's group."""
+            """Loss, gradients of input and LSTM, those of the softmax, and the state, of a direction's group."""
             direction, part = tasks[number]
             one = slice(direction, direction + 1)
             inputs = F.embedding(batch.inputs[direction, :, part], x).requires_grad_(not frozen)
@@ -168,12 +155,11 @@ class GpuStep:
         self.workspaces = [GpuWorkspace() if on_gpu else {} for _ in bilm.lstm.layers]
 
     def close(self) -> None:
-        """Do nothing: there is nothing to end."""
+        """Do nothing."""
 
     def gradients(
         self, batch: Batch, scorer: Scorer, state: LstmState, scale: float, seed: int, frozen: bool = False
     ) -> Gradients:
-        """Return what `Workers.gradients` returns."""
         drop = inverted_dropout(self.dropout, seed, batch.inputs.device)
         characters, inputs = without_repetitions(batch.characters, batch.inputs)
         with torch.set_grad_enabled(not frozen):

@@ -34,11 +34,7 @@ _LISTED = 10  # bad lines of a report
 
 @dataclass
 class Report:
-    """Counts of what was read so far.
-
-    lines: in .spacy files docs. blank: lines without a word.
-    n_bad: lines that were left out, because they can't be used. bad: the first ten of these.
-    """
+    """Counts of what was read so far. lines: in .spacy files docs; bad: the first ten that can't be used."""
 
     lines: int = 0
     sentences: int = 0
@@ -56,20 +52,11 @@ class Report:
 def read_sentences(
     source: str | os.PathLike[str], language: str | None = None, report: Report | None = None
 ) -> Iterator[list[str]]:
-    """Yield the words of each sentence of a text.
-
-    The end of a file's name tells its format, after .gz, .xz or .zst is removed:
-
-    - .jsonl: an object a line, with "tokens" (a list of strings) or otherwise "text" (a string);
-    - .spacy: a DocBin. Its sentences are those of the docs; a doc without sentence boundaries is one sentence;
-    - any other: text, one sentence a line. Only newlines end a line.
-
-    Files are read while the sentences are consumed. Only a DocBin is ever completely in memory. Lines of more than
-    16 MiB are left out.
+    """Yield the words of each sentence of a text (docs/pretraining.md, "The text"), while it is read.
 
     source: a file, a folder or a pattern; see `find_files`.
     language: of the spaCy tokenizer that splits text; None: text is split at blanks, as str.split does.
-    report: its counts are raised while the text is read. Lines that can't be used are left out, and counted there.
+    report: its counts are raised. Lines that can't be used are left out, and counted there.
 
     Raises CorpusError at once if the source has no files or the language is unknown; while it yields if a file is
     damaged; and at the end if there was no sentence.
@@ -80,14 +67,14 @@ def read_sentences(
 def read_files(
     source: str | os.PathLike[str], files: list[Path], split: Splitter, report: Report
 ) -> Iterator[list[str]]:
-    """Yield the words of each sentence of the files of a source, as `read_sentences` does."""
+    """Yield what `read_sentences` does, of the files of a source."""
     return _counted(source, (sentence for path in files for sentence in _file(path, split, report)), report)
 
 
 def read_stream(
     file: IO[bytes], name: str, language: str | None = None, report: Report | None = None
 ) -> Iterator[list[str]]:
-    """Yield the words of each sentence of an open text, one sentence a line, neither packed nor JSON."""
+    """Yield the words of an open text, one sentence a line, neither packed nor JSON."""
     report = report or Report()
     return _counted(name, _lines(file, name, False, splitter(language), report), report)
 
@@ -165,8 +152,7 @@ _SAMPLED = 1_000  # sentences that are tokenised, to know how many tokens a blan
 class TextSize(NamedTuple):
     """How large a text is, or the part of it that was counted.
 
-    words, repeated: distinct words, MOST_WORDS if there are more, and those among them that occur twice or more often.
-        They are separated by blanks if most words of the text are; with punctuation they are more than the tokenizer's.
+    words, repeated: distinct words, MOST_WORDS at most, and those that occur twice or more often.
     """
 
     sentences: int
@@ -177,15 +163,14 @@ class TextSize(NamedTuple):
 
 
 def heldout_sentences(sentences: int, share: float) -> int:
-    """Return how many sentences of a text are held out: a share of them, rounded, but 1 at least and not all."""
+    """Return how many sentences are held out: a share of them, rounded, but 1 at least and not all."""
     return min(max(1, round(sentences * share)), sentences - 1)
 
 
 def count_text(source: str, language: str | None, enough: int, least: int = 0) -> TextSize:
     """Count the sentences and tokens of a text until there are `enough` tokens and `least` sentences.
 
-    Words are counted at blanks, because spaCy's tokenizer is much slower. The first 1,000 sentences tell how many
-    tokens it makes of them.
+    Words are counted at blanks: spaCy's tokenizer is much slower, and 1,000 sentences tell how many tokens it makes.
     """
     ratio = 1.0 if language is None else _n_words(source, language) / _n_words(source, None)
     sentences = words = 0

@@ -38,8 +38,8 @@ Arrays = dict[str, npt.NDArray[Any]]
 AVERAGE = "average/"  # begins the names of the average of the weights
 
 
-def average_of(model: LanguageModel, horizon: float) -> AveragedModel:
-    """Return an average of a model's weights, a copy, for `update_average`.
+def average_of(module: nn.Module, horizon: float) -> AveragedModel:
+    """Return an average of a module's weights.
 
     horizon: updates after which a weight's share in the average has fallen to 1 / e. During the first horizon the
         average is the plain mean, so that the weights of the start do not count more.
@@ -50,24 +50,7 @@ def average_of(model: LanguageModel, horizon: float) -> AveragedModel:
         share = min(1.0, max(1 / (int(count) + 1), 1 / horizon))
         torch._foreach_lerp_(averages, weights, share)
 
-    return AveragedModel(_modules(model), multi_avg_fn=add)
-
-
-def update_average(average: AveragedModel, model: LanguageModel) -> None:
-    """Add the weights of a model to its average, after an update."""
-    average.update_parameters(_modules(model))
-
-
-def averaged_model(average: AveragedModel, model: LanguageModel) -> LanguageModel:
-    """Return a model of the averages; the model itself if nothing was added to them so far."""
-    if not average.n_averaged:
-        return model
-    modules: Any = average.module
-    return LanguageModel(modules["bilm"], modules["softmax"], model.vocabulary)
-
-
-def _modules(model: LanguageModel) -> nn.ModuleDict:
-    return nn.ModuleDict({"bilm": model.bilm, "softmax": model.softmax})
+    return AveragedModel(module, multi_avg_fn=add)
 
 
 # numbers of the parameters in glibc's malloc.h, and the largest thresholds
@@ -77,8 +60,7 @@ _ARENA_MAX, _MMAP_THRESHOLD, _TRIM_THRESHOLD = (-8, 1), (-3, 32 << 20), (-1, 2**
 def reuse_memory() -> None:
     """Tell glibc not to return freed memory to the system, and to use one arena for all threads.
 
-    Otherwise each update would have page faults for all its large arrays: an update needs 5 to 10 % less time this way
-    (measured). It is meant for a process that only trains. Without glibc it does nothing.
+    An update needs 5 to 10 % less time without the page faults of its large arrays (measured).
     """
     if not sys.platform.startswith("linux"):
         return
@@ -127,8 +109,7 @@ def check_streams(settings: TrainingSettings, group: Group) -> None:
 class Trainer:
     """Trains a model, in place, on a corpus. Use it in a `with` block, which sets the number of torch's threads.
 
-    With several processes each reads its part of the streams, and all use the sum of their gradients. To resume a run,
-    save what `state_arrays` returns and hand it to `restore` of a new trainer.
+    With several processes each reads its part of the streams, and all use the sum of their gradients.
 
     settings: `check_streams` accepts them. group: None: this process alone.
     """
@@ -172,8 +153,9 @@ class Trainer:
         wanted = settings.total_tokens or settings.epochs * self.tokens_per_epoch
         self.total_steps = max(1, round(wanted / self.tokens_per_update))
         self.step_number = 0
+        self.modules = nn.ModuleDict({"bilm": model.bilm, "softmax": model.softmax})
         horizon = settings.average_share * self.total_steps
-        self.average = average_of(model, horizon) if horizon else None
+        self.average = average_of(self.modules, horizon) if horizon else None
 
     def __enter__(self) -> "Trainer":
         self._threads = torch.get_num_threads()
@@ -203,7 +185,10 @@ class Trainer:
     @property
     def model_to_keep(self) -> LanguageModel:
         """The model that is evaluated and saved: of the average of the weights, if there is one."""
-        return self.model if self.average is None else averaged_model(self.average, self.model)
+        if self.average is None or not self.average.n_averaged:
+            return self.model
+        modules: Any = self.average.module
+        return LanguageModel(modules["bilm"], modules["softmax"], self.model.vocabulary)
 
     def check_rounding(self) -> None:
         """Raise SettingsError if Muon's matrices, which each process computes, would differ from process to process."""
@@ -218,8 +203,8 @@ class Trainer:
     def step(self) -> float:
         """Make one update. All processes must call it.
 
-        Returns the mean loss of all predictions in nats; its exponential is no perplexity if the softmax is sampled.
-        It is NaN if a gradient is not finite. Then the weights stay as they are, but the trainer can't go on.
+        Returns the mean loss of all predictions in nats; NaN if a gradient is not finite. Then the weights stay as they
+        are, but the trainer can't go on.
         """
         settings, frozen = self.settings, self.frozen
         dense = [] if frozen else [torch.zeros_like(parameter) for parameter in self.parameters]
@@ -252,7 +237,7 @@ class Trainer:
             loss.fill_(math.nan)
         self.step_number += 1
         if self.average is not None:
-            update_average(self.average, self.model)
+            self.average.update_parameters(self.modules)
         return float(loss) / settings.optimizer.loss_scale
 
     def _batch(self) -> Batch:
@@ -264,10 +249,7 @@ class Trainer:
         return Batch(characters, inputs, targets, keep.to(device))
 
     def state_arrays(self) -> Arrays:
-        """Return the state of the run as arrays by their names. All processes must ask for it together.
-
-        A run that is restored from it makes exactly the same updates, bit by bit.
-        """
+        """Return what a run needs to go on bit by bit, as arrays by their names. All processes must call it."""
         arrays: Arrays = {f"bilm/{name}": array for name, array in self.model.bilm.to_arrays().items()}
         arrays |= {f"softmax/{name}": t.cpu().numpy().copy() for name, t in self.model.softmax.state_dict().items()}
         arrays |= {f"optimizer/{name}": array for name, array in optimizer_arrays(self.optimizer).items()}
@@ -281,10 +263,7 @@ class Trainer:
         return arrays | {"step": np.array(self.step_number)}
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]], path: str = "the checkpoint") -> None:
-        """Continue from a saved state, of any number of processes. path: the checkpoint's name in messages.
-
-        Raises CheckpointError if names, types or shapes of the arrays are not those of this run.
-        """
+        """Continue from what `state_arrays` returned, in any number of processes. Raises CheckpointError."""
         parts: dict[str, Arrays] = {}
         for name, array in self._fitting(arrays, path).items():
             top, _, name_in_part = name.partition("/")
@@ -303,10 +282,7 @@ class Trainer:
         self.step_number = int(parts["step"][""])
 
     def _fitting(self, arrays: Mapping[str, npt.NDArray[Any]], path: str) -> Arrays:
-        """Return the arrays of a checkpoint that the run needs. Raises CheckpointError as `restore` does.
-
-        An average of the weights may be absent or not needed, because `training.average_share` may change.
-        """
+        """Return the arrays of a checkpoint that the run needs. Raises CheckpointError if it is not one of this run."""
         expected = {name: (array.dtype, array.shape) for name, array in self.state_arrays().items()}
         optimizers = {"optimizer/": self.optimizer}
         if isinstance(self.objective, AdaptiveObjective):
@@ -314,7 +290,7 @@ class Trainer:
         for top, optimizer in optimizers.items():
             if any(name.startswith(top) for name in arrays):  # they are absent before the first update
                 expected |= {top + name: form for name, form in optimizer_forms(optimizer).items()}
-        if self.average is None or not any(name.startswith(AVERAGE) for name in arrays):
+        if self.average is None or not any(name.startswith(AVERAGE) for name in arrays):  # average_share may change
             arrays = {name: array for name, array in arrays.items() if not name.startswith(AVERAGE)}
             expected = {name: form for name, form in expected.items() if not name.startswith(AVERAGE)}
         problems = [f"{name} is missing" for name in expected.keys() - arrays.keys()]

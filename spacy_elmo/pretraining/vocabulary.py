@@ -28,10 +28,7 @@ def counts_path(path: Path) -> Path:
 
 
 def read_words(path: Path) -> list[str]:
-    """Return the words of a vocabulary file: one a line, in UTF-8, each once, `<S>`, `</S>` and `<UNK>` first.
-
-    Raises CorpusError, which names the line.
-    """
+    """Return the words of a vocabulary file: one a line, in UTF-8, each once, `<S>`, `</S>` and `<UNK>` first."""
     words: dict[str, int] = {}
 
     def refuse(problem: str) -> NoReturn:
@@ -95,7 +92,6 @@ class WordCounts(NamedTuple):
 
 
 def count_words(sentences: Iterable[Sequence[str]]) -> WordCounts:
-    """Count the words of a text. Memory grows only with the number of distinct words."""
     words: Counter[str] = Counter()
     n_sentences = 0
     for sentence in sentences:
@@ -105,10 +101,9 @@ def count_words(sentences: Iterable[Sequence[str]]) -> WordCounts:
 
 
 def least_count(counted: WordCounts, size: int) -> int:
-    """Return how often a word must occur to be in a vocabulary that leaves some words of the text out.
+    """Return how often a word must occur so that `<UNK>` is learned: 1 if not all words fit into `size`.
 
-    If all words fit into `size`, `<UNK>` would never be learned. Then it is 2, if words that occur twice or more often
-    are at least half of the text. Otherwise it is 1.
+    Otherwise it is 2, if words that occur twice or more often are at least half of the text.
     """
     if len(counted.words) > size - len(SPECIAL):
         return 1
@@ -119,11 +114,10 @@ def least_count(counted: WordCounts, size: int) -> int:
 class Vocabulary:
     """The words of a softmax, in the order of their ids, with their counts.
 
-    After `<S>`, `</S>` and `<UNK>` they must be sorted by falling frequency in the training text, as in the official
-    models: the sampled softmax draws the word of id i with a probability of about 1 / (i + 1).
+    After `<S>`, `</S>` and `<UNK>` they must be sorted by falling frequency in the training text: the sampled softmax
+    draws the word of id i with a probability of about 1 / (i + 1).
 
-    counts: *Shape:* (words,), occurrences in the training text; None if they are unknown. For `<S>` and `</S>` it is
-        the number of sentences, for `<UNK>` the number of tokens that are none of the words.
+    counts: *Shape:* (words,), occurrences in the training text, of `<S>` and `</S>` the number of sentences; or None.
     """
 
     def __init__(self, words: Sequence[str], counts: Counts | None = None) -> None:
@@ -133,17 +127,14 @@ class Vocabulary:
 
     @classmethod
     def build(cls, sentences: Iterable[Sequence[str]], size: int | None = None, min_count: int = 1) -> Vocabulary:
-        """Return the vocabulary of a text; see `from_counts`."""
         return cls.from_counts(count_words(sentences), size, min_count)
 
     @classmethod
     def from_counts(cls, counted: WordCounts, size: int | None = None, min_count: int = 1) -> Vocabulary:
-        """Return the vocabulary of the most frequent words. Of two equally frequent words the earlier one comes first.
+        """Return the vocabulary of the most frequent words, of equally frequent ones the earlier first.
 
-        Words of the text that are spelled `<S>`, `</S>` or `<UNK>` count as unknown words.
-
-        size: largest number of words, with `<S>`, `</S>` and `<UNK>`; None: no limit.
-        min_count: how often a word must occur. Raises CorpusError if no word does.
+        size: largest number of words, with `<S>`, `</S>` and `<UNK>`. Raises CorpusError if none occurs `min_count`
+        times.
         """
         for name, value, least in (("size", size, len(SPECIAL)), ("minimum count", min_count, 1)):
             if value is not None and value < least:
@@ -164,15 +155,12 @@ class Vocabulary:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Vocabulary:
-        """Read a vocabulary, and its counts if their file is there: vocabulary.counts.npy for vocabulary.txt."""
+        """Read a vocabulary, and vocabulary.counts.npy, if it is there, for vocabulary.txt."""
         words = read_words(Path(path))
         return cls(words, _read_counts(Path(path), len(words)))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write what `read` reads, each file atomically, counts of an earlier vocabulary deleted first.
-
-        So after a kill the vocabulary may have no counts; it never has those of another one.
-        """
+        """Write what `read` reads. After a kill it may have no counts; it never has those of another vocabulary."""
         counts_file = counts_path(Path(path))
         with replacing(path, CorpusError) as temporary, writing(path, CorpusError):
             temporary.write_text("".join(f"{word}\n" for word in self.words), encoding="utf8", newline="\n")
@@ -189,13 +177,13 @@ class Vocabulary:
         return len(self.words)
 
     def ids(self, words: Iterable[str]) -> npt.NDArray[np.int32]:
-        """Return the id of each word, *Shape:* (words,); that of `<UNK>` for unknown words and for special words."""
+        """Return the id of each word, *Shape:* (words,); that of `<UNK>` for unknown and for special words."""
         get = self._ids.get
         return np.array([get(word, UNKNOWN) for word in words], np.int32)
 
     @property
     def coverage(self) -> float | None:
-        """The share of the training text's tokens that are in the vocabulary; None if there are no counts."""
+        """The share of the training text's tokens that are in the vocabulary."""
         if self.counts is None:
             return None
         known = int(self.counts[len(SPECIAL) :].sum())
@@ -204,9 +192,8 @@ class Vocabulary:
     def log_unigram(self) -> npt.NDArray[np.float64] | None:
         """Return the natural logarithm of each word's probability in the training text; None if there are no counts.
 
-        One is added to the count of each word of the text and of `<UNK>`. The forward direction predicts `</S>` and
-        never `<S>`, the backward direction the reverse. Both have the same probability, and the probabilities of all
-        words but one of these two sum to 1.
+        One is added to the count of each word but `<S>` and `</S>`. Each direction predicts one of these two, so the
+        probabilities of all words but one of them sum to 1.
         """
         if self.counts is None:
             return None
@@ -220,13 +207,12 @@ SENTENCES = 10_000  # that are looked at
 
 
 def cut_share(corpus: PreparedCorpus, max_characters: int) -> float:
-    """Return the share of a text's words that have more than `max_characters` - 2 bytes of UTF-8."""
+    """Return the share of a text's words that the biLM cuts."""
     words = _words_of(corpus)
     return len(too_long(words, max_characters)) / len(words)
 
 
 def unknown_share(corpus: PreparedCorpus, vocabulary: Vocabulary) -> float:
-    """Return the share of a text's words that are not in a vocabulary."""
     return float((vocabulary.ids(_words_of(corpus)) == UNKNOWN).mean())
 
 

@@ -33,15 +33,9 @@ from spacy_elmo.pretraining.config import (
     write_config,
 )
 from spacy_elmo.pretraining.evaluating import EvaluationRow, Reporter
-from spacy_elmo.pretraining.scoring import row_losses
+from spacy_elmo.pretraining.scoring import score_rows
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "run_b76a2b9"
-
-
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
-        monkeypatch.delenv(name, raising=False)
 
 
 def metrics(output: Path) -> list[dict[str, Any]]:
@@ -166,11 +160,9 @@ def test_an_owed_evaluation_is_recorded_once(tuned: tuple[PretrainConfig, Path],
     assert metrics(tmp_path / "out") == metrics(expected)
 
 
-def test_a_signal_is_answered_within_a_second(
-    tuned: tuple[PretrainConfig, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_signal_is_answered_within_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of a batch, and each batch needs half a second more than it would."""
-    config = replace(tuned[0], paths=replace(tuned[0].paths, init=None))
+    config = config_of(write_text(tmp_path / "text.txt"))
     sent: list[float] = []
 
     def slow(*arguments: Any) -> Any:
@@ -179,9 +171,9 @@ def test_a_signal_is_answered_within_a_second(
             threading.Timer(0.05, signal.raise_signal, (signal.SIGINT,)).start()
         for _ in range(500):
             time.sleep(0.01)  # the handler runs between two operations
-        return row_losses(*arguments)
+        return score_rows(*arguments)
 
-    monkeypatch.setattr(scoring, "row_losses", slow)
+    monkeypatch.setattr(scoring, "score_rows", slow)
     assert run(config, tmp_path / "out").stopped_by == signal.SIGINT
     assert time.perf_counter() - sent[0] < 1
     assert state(tmp_path / "out")[0] == EVERY

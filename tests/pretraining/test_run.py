@@ -30,12 +30,6 @@ from spacy_elmo.pretraining.trainer import Trainer
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.fixture
 def config(tmp_path: Path) -> PretrainConfig:
     return config_of(write_text(tmp_path / "text.txt"))
