@@ -202,7 +202,7 @@ def test_a_stopped_command_leaves_the_older_scores(
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(scoring, "_score_rows", interrupted)
+    monkeypatch.setattr(scoring, "score_rows", interrupted)
     assert "stopped" in run(model, text, "--per-sentence", path, code=130)
     assert path.read_text(encoding="utf8") == "older"
     assert {file.name for file in tmp_path.iterdir()} == {"model", "scores.tsv", "text.txt"}
