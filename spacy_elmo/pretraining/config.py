@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from itertools import pairwise
@@ -296,30 +295,19 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
     given = dict(overrides or {})
     _refuse_unknown(given, ", given on the command line")
     tree: Tree = {}
-    with _in_file(path):
+    try:
         written = dict(flat(Config().from_str(Path(path).read_text(encoding="utf8"), interpolate=False)))
         _refuse_unknown(written)
-        for key, entry, is_section in _fields():
-            if not is_section and entry.default is not MISSING:
-                _put(tree, key, list(entry.default) if isinstance(entry.default, tuple) else entry.default)
-        for key, value in written.items():
-            if value != {}:  # an empty section
-                _put(tree, key, _unescaped(value))
-        for key, value in given.items():
-            _put(tree, key, value)
+        values = {key: entry.default for key, entry, is_section in _fields() if not is_section}
+        values |= {key: _unescaped(value) for key, value in written.items() if value != {}}  # an empty section
+        for key, value in (values | given).items():
+            *sections, name = key.split(".")
+            place = tree
+            for section in sections:
+                place = place.setdefault(section, {})
+            if value is not MISSING:
+                place[name] = list(value) if isinstance(value, tuple) else value
         config: PretrainConfig = _build(PretrainConfig, Config(tree, is_interpolated=False).interpolate())
-    return config
-
-
-# what thinc and configparser raise for malformed files
-_MALFORMED = (OSError, ValueError, configparser.Error, LookupError, TypeError, AttributeError, RecursionError)
-
-
-@contextmanager
-def _in_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Put the name of the file before the message of an error, also of one of malformed files."""
-    try:
-        yield
     except ElmoError as error:
         raise type(error)(f"{path}: {error}") from error
     except _MALFORMED as error:
@@ -327,6 +315,11 @@ def _in_file(path: str | os.PathLike[str]) -> Iterator[None]:
         raise SettingsError(
             f"{path}: not a configuration ({reason}). Expected sections and settings as spaCy's configs have."
         ) from error
+    return config
+
+
+# what thinc and configparser raise for malformed files
+_MALFORMED = (OSError, ValueError, configparser.Error, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -336,13 +329,6 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]
             yield from flat(value, f"{prefix}{name}.")
         else:
             yield prefix + name, value
-
-
-def _put(tree: Tree, key: str, value: object) -> None:
-    *sections, name = key.split(".")
-    for section in sections:
-        tree = tree.setdefault(section, {})
-    tree[name] = value
 
 
 def _unescaped(value: object) -> object:

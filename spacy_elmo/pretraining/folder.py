@@ -20,30 +20,17 @@ from ..formats.weights import read_weights
 from ..modules import BiLM
 from ..modules.loading import can_name_bilm, card_language, find_bilm, is_embedded
 from ..modules.softmax import AdaptiveSoftmax, OutputLayer, Softmax, check_cutoffs
+from . import language_model as files
 from .checkpoint import CHECKPOINTS, Checkpoints
 from .config import PathSettings, PretrainConfig, SoftmaxSettings, flat, refuse, write_config
-from .language_model import (
-    BEST,
-    COUNTS,
-    FILES,
-    LAST,
-    OPTIONS,
-    RUN,
-    SOFTMAX,
-    WEIGHTS,
-    WORDS,
-    LanguageModel,
-    no_softmax,
-    refuse_new_run,
-    softmax_folder,
-)
+from .language_model import LanguageModel, no_softmax, refuse_new_run, softmax_folder
 from .prepared import META, PreparedCorpus, prepare
 from .trainer import enough_memory
 from .vocabulary import SPECIAL, UNKNOWN, Vocabulary, count_words, least_count, read_words
 
 CONFIG, METRICS, CURVE = "config.cfg", "metrics.jsonl", "curve.png"
 TRAIN_TEXT, HELDOUT_TEXT = "corpus", "heldout"
-WRITTEN = (CONFIG, *FILES, COUNTS, METRICS, CURVE, BEST, LAST)
+WRITTEN = (CONFIG, *files.FILES, files.COUNTS, METRICS, CURVE, files.BEST, files.LAST)
 
 # What a new run is refused for, before anything is written or moved
 
@@ -55,7 +42,7 @@ def has_checkpoint(output: Path) -> bool:
 
 def _is_run(output: Path) -> bool:
     # it may have been stopped while its text was prepared
-    return any(path.exists() for path in (output / RUN, output / TRAIN_TEXT / META, output / CHECKPOINTS))
+    return any(path.exists() for path in (output / files.RUN, output / TRAIN_TEXT / META, output / CHECKPOINTS))
 
 
 def refuse_other_folder(output: Path) -> None:
@@ -112,13 +99,13 @@ def find_init(name: str) -> Init:
     if not can_name_bilm(name):
         refuse("paths.init", name, "a folder that is there, of a biLM or of a pretraining run, or a biLM's name")
     output = softmax_folder(name)
-    return Init(name, folder, output if output is not None and (output / SOFTMAX).exists() else None)
+    return Init(name, folder, output if output is not None and (output / files.SOFTMAX).exists() else None)
 
 
 def _words_file(paths: PathSettings, init: Init | None) -> Path | None:
     if paths.vocabulary is not None:
         return Path(paths.vocabulary)
-    return None if init is None or init.output is None else init.output / WORDS
+    return None if init is None or init.output is None else init.output / files.WORDS
 
 
 # What a run reads
@@ -168,7 +155,7 @@ class Run:
         if self.config.paths.init is None:
             return None
         try:
-            return card_language(str(find_bilm(self.config.paths.init) / OPTIONS))
+            return card_language(str(find_bilm(self.config.paths.init) / files.OPTIONS))
         except ElmoError:  # a biLM whose files were removed after the run began
             return None
 
@@ -180,7 +167,7 @@ def open_run(config: PretrainConfig, output: Path, first: bool = True) -> Run:
 
     Raises SettingsError if a run is resumed with other settings or texts.
     """
-    path, paths, resumed = output / RUN, config.paths, has_checkpoint(output)
+    path, paths, resumed = output / files.RUN, config.paths, has_checkpoint(output)
     record = _read(path) if resumed or not first else {"settings": _fixed_settings(config)}
     sources = [(paths.train, output / TRAIN_TEXT)]
     sources += [] if paths.heldout is None else [(paths.heldout, output / HELDOUT_TEXT)]
@@ -201,11 +188,11 @@ def open_run(config: PretrainConfig, output: Path, first: bool = True) -> Run:
         texts["sentences"] = [len(train), len(heldout)]
         if resumed:
             _compare(path, record["texts"], texts)
-            _check_digests(path, record["texts"], paths, Vocabulary.read(output / WORDS).words)
+            _check_digests(path, record["texts"], paths, Vocabulary.read(output / files.WORDS).words)
         else:
             init = None if paths.init is None else find_init(paths.init)
             vocabulary = find_vocabulary(config, train, init)
-            vocabulary.write(output / WORDS)
+            vocabulary.write(output / files.WORDS)
             words = _sha256_of_words(vocabulary.words)
             record["texts"] = texts | {
                 "vocabulary": words,
@@ -217,7 +204,7 @@ def open_run(config: PretrainConfig, output: Path, first: bool = True) -> Run:
         write_config(config, output / CONFIG)
     identity = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
     init_sha256 = record["texts"].get("paths.init")  # runs of earlier versions do not have it
-    return Run(config, train, heldout, Vocabulary.read(output / WORDS), identity, resumed, init_sha256)
+    return Run(config, train, heldout, Vocabulary.read(output / files.WORDS), identity, resumed, init_sha256)
 
 
 def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus, init: Init | None = None) -> Vocabulary:
@@ -315,7 +302,7 @@ def _check_digests(path: Path, recorded: dict[str, Any], paths: PathSettings, wo
             )
 
     if "vocabulary" in recorded:
-        compare(str(path.with_name(WORDS)), recorded["vocabulary"], _sha256_of_words(words))
+        compare(str(path.with_name(files.WORDS)), recorded["vocabulary"], _sha256_of_words(words))
     for key, setting in (("paths.vocabulary", paths.vocabulary), ("paths.init", paths.init)):
         old = recorded.get(key)
         if key in recorded and (old is None) != (setting is None):
@@ -327,7 +314,7 @@ def _check_digests(path: Path, recorded: dict[str, Any], paths: PathSettings, wo
                 folder = find_bilm(setting)
             except SettingsError:  # a biLM whose download or package was removed after the run began
                 continue
-            if (folder / WEIGHTS).is_file():
+            if (folder / files.WEIGHTS).is_file():
                 compare(f"{key}: {setting}", old, _sha256_of_weights(folder))
         elif Path(setting).is_file():
             compare(f"{key}: {setting}", old, _sha256_of_words(read_words(Path(setting))))
@@ -338,7 +325,7 @@ def _sha256_of_words(words: Sequence[str]) -> str:
 
 
 def _sha256_of_weights(folder: Path) -> str:
-    path = folder / WEIGHTS
+    path = folder / files.WEIGHTS
     try:
         return sha256_of(path)
     except OSError as error:
@@ -374,7 +361,7 @@ def empty_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel
 
 
 def _trained(config: PretrainConfig, init: Init) -> BiLM | LanguageModel:
-    path = init.folder / OPTIONS
+    path = init.folder / files.OPTIONS
     if read_options(path) != config.bilm:
         raise SettingsError(
             f"[bilm] has other sizes than {path}. Expected the same: the run starts from paths.init. Leave [bilm] "
@@ -384,7 +371,7 @@ def _trained(config: PretrainConfig, init: Init) -> BiLM | LanguageModel:
         return LanguageModel.load(init.name, untrusted=True)
     if not config.training.frozen_tokens:
         raise no_softmax(init.name)
-    weights = read_weights(init.folder / WEIGHTS, config.bilm, untrusted=not is_embedded(init.name))
+    weights = read_weights(init.folder / files.WEIGHTS, config.bilm, untrusted=not is_embedded(init.name))
     return BiLM.from_arrays(config.bilm, weights)
 
 

@@ -1,8 +1,8 @@
 """The losses of pretraining: a softmax with its optimizer, and what scores a batch with it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,43 +16,22 @@ from .language_model import LanguageModel
 from .optimizers import dense_optimizer, optimizer_arrays, restore_optimizer, row_optimizer, set_rate
 
 
-class Scorer(Protocol):
-    """Computes the losses of one batch. Several threads may call it at the same time."""
+class Scorer(NamedTuple):
+    """Computes the losses of one batch. Several threads may use it at the same time.
 
-    def leaves(self) -> list[Tensor]:
-        """Return the softmax's weights as new leaves of autograd, so that each thread gets gradients of its part."""
-
-    def loss(
-        self, leaves: Sequence[Tensor], top: Tensor, direction: int, part: slice, matmul_dtype: torch.dtype
-    ) -> Tensor:
-        """Return the sum of -log p(target), in nats, over one direction of the streams of a part.
-
-        top: *Shape:* (steps * streams of the part, projection_dim), outputs of the top LSTM layer.
-        """
-
-
-class RowScorer:
-    """A `Scorer` with some rows of a softmax, first the sampled ones.
-
-    targets: *Shape:* (2, steps, streams), indices into `rows`. The expected counts are those of `sampled_loss`.
+    tables: the softmax's weights that the batch needs. rows: ids of their words; None: all of them.
+    loss: returns the sum of -log p(target), in nats, over one direction of the streams of a part. It is called with
+        `leaves`, the outputs of the top LSTM layer, *Shape:* (steps * streams of the part, projection_dim), direction
+        and part, and the type of the matrix multiplications.
     """
 
-    def __init__(
-        self, softmax: Softmax, rows: Tensor, targets: Tensor, sample_log_expected: Tensor, target_log_expected: Tensor
-    ) -> None:
-        self.rows, self.targets = rows, targets
-        self.sample_log_expected, self.target_log_expected = sample_log_expected, target_log_expected
-        self.weight, self.bias = softmax.weight.detach()[rows], softmax.bias.detach()[rows]
+    tables: list[Tensor]
+    loss: Callable[[Sequence[Tensor], Tensor, int, slice, torch.dtype], Tensor]
+    rows: Any = None
 
     def leaves(self) -> list[Tensor]:
-        return [self.weight.detach().requires_grad_(), self.bias.detach().requires_grad_()]
-
-    def loss(
-        self, leaves: Sequence[Tensor], top: Tensor, direction: int, part: slice, matmul_dtype: torch.dtype
-    ) -> Tensor:
-        targets, expected = (t[direction, :, part].reshape(-1) for t in (self.targets, self.target_log_expected))
-        weight, bias = leaves
-        return sampled_loss(top, weight, bias, targets, self.sample_log_expected, expected, matmul_dtype)
+        """Return the tables as new leaves of autograd, so that each thread gets gradients of its part."""
+        return [table.detach().requires_grad_() for table in self.tables]
 
 
 class RowObjective:
@@ -71,27 +50,33 @@ class RowObjective:
         self.optimizers = {name: row_optimizer(table, settings) for name, table in tables.items()}
         self._sums: list[tuple[Tensor, list[Tensor]]] = []  # rows, and gradients of weight and bias; at most one
 
-    def scorer(self, targets: Tensor, seed: int, group: Group) -> RowScorer:
+    def scorer(self, targets: Tensor, seed: int, group: Group) -> Scorer:
         """targets: *Shape:* (2, steps, streams), ids of the vocabulary. seed: the same in all processes."""
+        weight, bias = self.softmax.weight.detach(), self.softmax.bias.detach()
         if self.sampler is None:
-            n_words = len(self.softmax.bias)
-            zeros = torch.zeros(n_words, device=targets.device)
-            return RowScorer(self.softmax, torch.arange(n_words, device=targets.device), targets, zeros, zeros[targets])
-        sample, n_draws = self.sampler.draw(torch.Generator().manual_seed(seed), targets.device)
-        words = group.union(targets)
-        in_sample = torch.searchsorted(sample, words).clamp_(max=len(sample) - 1)
-        not_sampled = sample[in_sample] != words
-        row_of_word = torch.where(not_sampled, len(sample) - 1 + not_sampled.cumsum(0), in_sample)
-        word_of_target = torch.searchsorted(words, targets)
-        return RowScorer(
-            self.softmax,
-            torch.cat([sample, words[not_sampled]]),
-            row_of_word[word_of_target],
-            self.sampler.log_expected(sample, n_draws),
-            self.sampler.log_expected(words, n_draws)[word_of_target],
-        )
+            rows, index = torch.arange(len(bias), device=targets.device), targets
+            of_sample = torch.zeros(len(bias), device=targets.device)
+            of_targets = of_sample[targets]
+        else:
+            sample, n_draws = self.sampler.draw(torch.Generator().manual_seed(seed), targets.device)
+            words = group.union(targets)
+            in_sample = torch.searchsorted(sample, words).clamp_(max=len(sample) - 1)
+            not_sampled = sample[in_sample] != words
+            row_of_word = torch.where(not_sampled, len(sample) - 1 + not_sampled.cumsum(0), in_sample)
+            word_of_target = torch.searchsorted(words, targets)
+            rows, index = torch.cat([sample, words[not_sampled]]), row_of_word[word_of_target]
+            of_sample = self.sampler.log_expected(sample, n_draws)
+            of_targets = self.sampler.log_expected(words, n_draws)[word_of_target]
 
-    def add(self, scorer: RowScorer, gradients: list[Tensor]) -> None:
+        def loss(
+            leaves: Sequence[Tensor], top: Tensor, direction: int, part: slice, matmul_dtype: torch.dtype
+        ) -> Tensor:
+            goal, expected = (values[direction, :, part].reshape(-1) for values in (index, of_targets))
+            return sampled_loss(top, leaves[0], leaves[1], goal, of_sample, expected, matmul_dtype)
+
+        return Scorer([weight[rows], bias[rows]], loss, rows)
+
+    def add(self, scorer: Scorer, gradients: list[Tensor]) -> None:
         """Add the gradients of a batch, of its scorer's leaves. The sums have the rows of all batches."""
         self._sums.append((scorer.rows, gradients))
         if len(self._sums) > 1:
@@ -122,20 +107,6 @@ class RowObjective:
                 tensor.copy_(torch.from_numpy(np.array(arrays[f"{title}/{name}"])))
 
 
-class AdaptiveScorer:
-    def __init__(self, softmax: AdaptiveSoftmax, targets: Tensor) -> None:
-        self.softmax, self.targets = softmax, targets
-
-    def leaves(self) -> list[Tensor]:
-        return [p.detach().requires_grad_() for p in self.softmax.parameters()]
-
-    def loss(
-        self, leaves: Sequence[Tensor], top: Tensor, direction: int, part: slice, matmul_dtype: torch.dtype
-    ) -> Tensor:
-        targets = self.targets[direction, :, part].reshape(-1)
-        return adaptive_losses(leaves, self.softmax.cutoffs, top, targets, matmul_dtype).sum()
-
-
 class AdaptiveObjective:
     """The adaptive softmax, of which an update changes all parameters, without weight decay; see `RowObjective`."""
 
@@ -144,8 +115,14 @@ class AdaptiveObjective:
         self.optimizer = dense_optimizer(softmax.named_parameters(), replace(settings, weight_decay=0.0))
         self._sums: list[Tensor] = []
 
-    def scorer(self, targets: Tensor, seed: int, group: Group) -> AdaptiveScorer:
-        return AdaptiveScorer(self.softmax, targets)
+    def scorer(self, targets: Tensor, seed: int, group: Group) -> Scorer:
+        def loss(
+            leaves: Sequence[Tensor], top: Tensor, direction: int, part: slice, matmul_dtype: torch.dtype
+        ) -> Tensor:
+            goal = targets[direction, :, part].reshape(-1)
+            return adaptive_losses(leaves, self.softmax.cutoffs, top, goal, matmul_dtype).sum()
+
+        return Scorer(list(self.softmax.parameters()), loss)
 
     def add(self, scorer: Scorer, gradients: list[Tensor]) -> None:
         self._sums = [a + b for a, b in zip(self._sums, gradients)] if self._sums else list(gradients)

@@ -16,21 +16,8 @@ from ..formats.hdf5 import Floats
 from ..formats.options import read_options, write_options
 from ..formats.weights import read_weights, write_weights
 from ..modules.loading import find_bilm, is_embedded
-from .language_model import (
-    CARD,
-    COUNTS,
-    FILES,
-    OPTIONS,
-    RUN,
-    SOFTMAX,
-    WEIGHTS,
-    WORDS,
-    LanguageModel,
-    has_softmax,
-    refuse_new_run,
-    softmax_folder,
-    write_output_layer,
-)
+from . import language_model as files
+from .language_model import LanguageModel, has_softmax, refuse_new_run, softmax_folder, write_output_layer
 from .vocabulary import Vocabulary
 
 MANTISSA_BITS = 23  # that a float32 stores (IEEE 754 binary32), without the implicit leading 1
@@ -139,8 +126,8 @@ def pack(
     folder = find_bilm(model)
     refuse_new_run(folder)
     _check_output(folder, output, force)
-    options = read_options(folder / OPTIONS)
-    arrays = read_weights(folder / WEIGHTS, options, untrusted=not is_embedded(model))
+    options = read_options(folder / files.OPTIONS)
+    arrays = read_weights(folder / files.WEIGHTS, options, untrusted=not is_embedded(model))
     rounded = {name: _rounded(name, values, mantissa_bits, bits) for name, values in arrays.items()}
     largest, mean = _relative_change(arrays, rounded)
     norms = {name: _norm(rounded[name] - values) / (_norm(values) or 1.0) for name, values in arrays.items()}
@@ -150,20 +137,21 @@ def pack(
             for parameter in full.softmax.parameters():
                 if parameter.ndim == 2:
                     parameter.copy_(torch.from_numpy(round_to_steps(parameter.numpy(), bits, (1,))))
-    with replacing_folder(output, (*FILES, COUNTS, CARD), WeightsError) as temporary:
-        write_options(temporary / OPTIONS, options)
-        write_weights(temporary / WEIGHTS, options, rounded, compress=True)
+    with replacing_folder(output, (*files.FILES, files.COUNTS, files.CARD), WeightsError) as temporary:
+        write_options(temporary / files.OPTIONS, options)
+        write_weights(temporary / files.WEIGHTS, options, rounded, compress=True)
         if full is not None:
-            write_output_layer(temporary / SOFTMAX, full.softmax, softmax, compress=True)
-        if full is not None or (folder / WORDS).exists():
-            (Vocabulary.read(folder / WORDS) if full is None else full.vocabulary).write(temporary / WORDS)
-        if (folder / CARD).is_file():
+            write_output_layer(temporary / files.SOFTMAX, full.softmax, softmax, compress=True)
+        if full is not None or (folder / files.WORDS).exists():
+            (Vocabulary.read(folder / files.WORDS) if full is None else full.vocabulary).write(temporary / files.WORDS)
+        if (folder / files.CARD).is_file():
             told = _MANTISSAS.format(bits=mantissa_bits, largest=largest, mean=mean)
             if bits is not None:
                 told = _STEPS.format(bits=bits, norm=max(norms.values()), mantissa_bits=mantissa_bits)
             told += "" if full is None else f" The softmax is stored as {softmax}."
             with writing(output, WeightsError):
-                (temporary / CARD).write_bytes((folder / CARD).read_bytes() + _CARD_LINE.format(told=told).encode())
+                card = (folder / files.CARD).read_bytes() + _CARD_LINE.format(told=told).encode()
+                (temporary / files.CARD).write_bytes(card)
         before = [folder] if full is None else [folder, softmax_folder(model) or folder]
         sizes = {path.name: (_size(path.name, before), path.stat().st_size) for path in sorted(temporary.iterdir())}
     return Packed(sizes, largest, mean, norms)
@@ -200,7 +188,7 @@ def _check_output(folder: Path, output: Path, force: bool) -> None:
             f"{output}: the folder to read and the folder to write are the same. Expected another folder for the "
             "packed model: change OUT."
         )
-    if (output / RUN).is_file():  # a biLM in it would hide the model-best of the run
+    if (output / files.RUN).is_file():  # a biLM in it would hide the model-best of the run
         raise CommandError(
             f"{output}: the folder of a pretraining run. Expected a folder of its own for the packed model: change OUT."
         )

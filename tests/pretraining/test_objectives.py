@@ -156,7 +156,7 @@ def plain(model: LanguageModel, kind: str, call: Call, seed: int, scale: float) 
 
 def all_rows(scorer: Any, scored: list[Tensor], like: list[Tensor]) -> list[Tensor]:
     """The softmax's gradients, with rows of 0 for words that the batch did not use."""
-    if not hasattr(scorer, "rows"):
+    if scorer.rows is None:
         return scored
     tables = [torch.zeros_like(table, dtype=torch.float32) for table in like]
     for table, part in zip(tables, scored, strict=True):
