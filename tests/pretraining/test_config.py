@@ -8,20 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from spacy.cli._util import app
+from commands import run as run_command
 from thinc.api import Config
-from typer.testing import CliRunner
 
-import spacy_elmo.cli  # noqa: F401  # registers the commands, as spaCy does through the entry point
 from spacy_elmo.errors import ElmoError, OptionsError, SettingsError
 from spacy_elmo.formats import BiLMOptions, write_options
 from spacy_elmo.pretraining.config import (
-    CorpusSettings,
-    EvaluationSettings,
-    OptimizerSettings,
     PathSettings,
     PretrainConfig,
-    ScheduleSettings,
+    Section,
     SoftmaxSettings,
     TrainingSettings,
     VocabularySettings,
@@ -55,19 +50,7 @@ n_characters = 261
 max_characters_per_token = 20
 activation = "tanh"
 """
-OPTIONS = BiLMOptions(
-    char_dim=3,
-    filters=((1, 4), (2, 5)),
-    n_highway=1,
-    activation="tanh",
-    max_characters=20,
-    dim=6,
-    projection_dim=4,
-    n_layers=1,
-    cell_clip=None,
-    proj_clip=3.0,
-    use_skip_connections=True,
-)
+OPTIONS = BiLMOptions(3, ((1, 4), (2, 5)), 1, "tanh", 20, 6, 4, 1, None, 3.0, True)
 SHORT = f"""
 # a comment
 [paths]
@@ -80,16 +63,7 @@ streams = 6
 [training.softmax]
 kind = "full"
 """
-SECTIONS = {
-    "paths": PathSettings,
-    "corpus": CorpusSettings,
-    "vocabulary": VocabularySettings,
-    "training": TrainingSettings,
-    "training.softmax": SoftmaxSettings,
-    "training.optimizer": OptimizerSettings,
-    "training.schedule": ScheduleSettings,
-    "evaluation": EvaluationSettings,
-}
+SECTIONS = {section.SECTION: section for section in Section.__subclasses__()}
 NOT_WHOLE = [True, 1.0, "1", None, -1, 2**63]
 NOT_REAL = [True, "1", None, math.nan, -math.inf, 10**400, 1j]
 SHARES = [-0.01, 1.01, *NOT_REAL]
@@ -159,24 +133,19 @@ def test_each_setting(key: str, bad: list[Any], good: list[Any]) -> None:
         assert isinstance(got, float) == (bad[-1] == 1j)  # whole numbers too where real ones are meant
 
 
-def together(training: dict[str, Any], size: int, paths: dict[str, Any]) -> PretrainConfig:
-    paths_, words = PathSettings("a", **paths), VocabularySettings(size)
-    return PretrainConfig(paths_, OPTIONS, vocabulary=words, training=TrainingSettings(**training))
-
-
 @pytest.mark.parametrize(
-    ("training", "size", "paths", "message"),
+    ("training", "message"),
     [
-        ({"workers": 3, "streams": 3}, 9, {}, "training.workers is 3. Expected 1 or an even number"),
-        ({"softmax": SoftmaxSettings(negatives=10)}, 9, {}, "training.softmax.negatives is 10. Expected at most "),
-        ({"softmax": SoftmaxSettings("adaptive", 1, (4, 9))}, 9, {}, "training.softmax.cutoffs is (4, 9). Expected "),
-        ({"frozen_tokens": 1}, 9, {"init": None}, "training.frozen_tokens is 1. Expected 0 where paths.init"),
+        ({"workers": 3, "streams": 3}, "training.workers is 3. Expected 1 or an even number"),
+        ({"softmax": SoftmaxSettings(negatives=10)}, "training.softmax.negatives is 10. Expected at most "),
+        ({"softmax": SoftmaxSettings("adaptive", 1, (4, 9))}, "training.softmax.cutoffs is (4, 9). Expected "),
+        ({"frozen_tokens": 1}, "training.frozen_tokens is 1. Expected 0 where paths.init"),
     ],
 )
-def test_what_can_not_be_together(training: dict[str, Any], size: int, paths: dict[str, Any], message: str) -> None:
-    settings = {"softmax": SoftmaxSettings(negatives=9)} | training
+def test_what_can_not_be_together(training: dict[str, Any], message: str) -> None:
+    settings = TrainingSettings(**{"softmax": SoftmaxSettings(negatives=9)} | training)
     with pytest.raises(SettingsError) as caught:
-        together(settings, size, paths)
+        PretrainConfig(PathSettings("a"), OPTIONS, vocabulary=VocabularySettings(9), training=settings)
     assert str(caught.value).startswith(message)
 
 
@@ -205,13 +174,6 @@ def refused(text: str, overrides: dict[str, Any] | None = None, kind: type[ElmoE
     assert message.startswith("run.cfg: ")
     assert message.count("run.cfg") == 1
     return message.removeprefix("run.cfg: ")
-
-
-def refused_option(key: str) -> str:
-    """The message of a setting on the command line that there is not."""
-    with pytest.raises(SettingsError) as caught:
-        read(SHORT, {key: 1})
-    return str(caught.value)
 
 
 def test_defaults_fill_what_is_left_out() -> None:
@@ -264,9 +226,9 @@ def test_unknown_names_are_refused(key: str, nearest: str) -> None:
     section, _, name = key.rpartition(".")
     head = f"\n[{section}]\n"
     written = SHORT.replace(head, f"{head}{name} = 1\n") if head in SHORT else f"{SHORT}{head}{name} = 1\n"
-    option, of_file = refused_option(key), refused(written)
-    assert ("given on the command line" in option, "given on the command line" in of_file) == (True, False)
-    for message in (option, of_file):
+    with pytest.raises(SettingsError, match=r"^no such settings: .*, given on the command line") as option:
+        read(SHORT, {key: 1})
+    for message in (str(option.value), refused(written)):
         got, told = message.removeprefix("no such settings: ").split(" (nearest: ", 1)
         assert key.startswith(got)
         assert nearest in told.split(")")[0].split(", ")
@@ -281,16 +243,12 @@ def test_all_unknown_names_are_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"training.streams": 0}, "training.streams is 0. Expected a whole number, from 1 to 1,000,000."),
         ({"training.total_tokens": 0.5}, "training.total_tokens is 0.5. Expected a whole number, 1 or more, or null."),
         ({"training.device": "tpu"}, 'training.device is \'tpu\'. Expected one of "cpu", "cuda".'),
         ({"training.dropout": 1}, "training.dropout is 1. Expected a number, 0 or more and less than 1."),
-        ({"training.streams": {"a": 1}}, "training.streams is {'a': 1}. Expected a whole number"),
+        ({"training.streams": {"a": 1}}, "training.streams is {'a': 1}. Expected a whole number, from 1 to 1,000,000."),
         ({"training.softmax": 3}, "training.softmax is 3. Expected the section [training.softmax]."),
-        ({"training.workers": 3}, "training.workers is 3. Expected 1 or an even number"),
         ({"paths.train": None}, "paths.train is missing. Expected a value for it"),
-        ({"paths.train": 7}, "paths.train is 7. Expected text in quotes."),
-        ({"training.epochs": 1e308}, "training.epochs is 1e+308. Expected a number, more than 0 and at most 1000000"),
         ({"paths.train": "${nothing.x}"}, "not a configuration ("),
         ({"paths.train": "${paths.train}"}, "not a configuration ("),
     ],
@@ -341,11 +299,6 @@ def test_what_is_written_reads_the_same() -> None:
     assert not list(Path().glob(".*"))
 
 
-def test_a_folder_in_the_way(folder: Path) -> None:
-    with pytest.raises(SettingsError, match="is a folder"):
-        write_config(read(SHORT), folder)
-
-
 # The help
 
 
@@ -382,9 +335,7 @@ def test_the_reference_has_the_table() -> None:
 
 
 def test_the_command_tells_of_every_setting() -> None:
-    result = CliRunner().invoke(app, ["elmo", "pretrain", "--help"])
-    assert result.exit_code == 0
-    told = " ".join(result.output.split())
+    told = run_command("elmo", "pretrain", "--help")
     for key, default, text in settings():
         if "." in key:
             expected = "required" if key == "paths.train" else f"default: {default}"

@@ -18,24 +18,20 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_run import STEPS, config_of, write_text
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.errors import CheckpointError, ElmoError, OtherProcessError, ProcessError, SettingsError
 from spacy_elmo.formats.atomic import folder_lock
-from spacy_elmo.formats.options import BiLMOptions
 from spacy_elmo.pretraining import run as loop
 from spacy_elmo.pretraining.checkpoint import Checkpoints
 from spacy_elmo.pretraining.config import (
-    CorpusSettings,
     EvaluationSettings,
     OptimizerSettings,
     PathSettings,
     PretrainConfig,
-    ScheduleSettings,
     SoftmaxSettings,
-    TrainingSettings,
-    VocabularySettings,
     write_config,
 )
 from spacy_elmo.pretraining.distributed import environment, local_rank, processes
@@ -49,62 +45,40 @@ SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
     ["spacy_elmo.pretraining.run", "torch._dynamo", "matplotlib.figure", "matplotlib.backends.backend_agg"]
 )
-UPDATES, STREAMS, STEPS = 6, 8, 5
+UPDATES, STREAMS = 6, 8
 LONG = 100_000  # updates of a run that the test ends
-BILM = BiLMOptions(4, ((1, 4), (2, 8)), 1, "relu", 50, 16, 8, 2, 3.0, 3.0, True)
 
 
 @pytest.fixture(scope="module")
 def config(tmp_path_factory: pytest.TempPathFactory) -> PretrainConfig:
-    text = tmp_path_factory.mktemp("text") / "text.txt"
-    random = np.random.default_rng(0)
-    words = [f"word{k}" for k in range(150)]
-    lines = [" ".join(words[k % 150] for k in random.zipf(1.3, random.integers(3, 12))) for _ in range(200)]
-    text.write_text("\n".join(lines) + "\n", encoding="utf8")
-    return PretrainConfig(
-        PathSettings(str(text)),
-        BILM,
-        CorpusSettings(heldout_share=0.1, shuffle_block=32),
-        VocabularySettings(100),
-        TrainingSettings(
-            streams=STREAMS,
-            steps=STEPS,
-            zero_state_share=0.5,
-            total_tokens=UPDATES * STREAMS * STEPS,
-            workers=1,
-            precision="float32",
-            seed=3,
-            softmax=SoftmaxSettings("sampled", 20),
-            optimizer=OptimizerSettings(learning_rate=0.01),
-            schedule=ScheduleSettings("constant", 0),
-        ),
-        EvaluationSettings(UPDATES, 2, 20),
+    given = config_of(
+        write_text(tmp_path_factory.mktemp("text") / "text.txt", 200),
+        streams=STREAMS,
+        zero_state_share=0.5,
+        total_tokens=UPDATES * STREAMS * STEPS,
+        seed=3,
+        softmax=SoftmaxSettings("sampled", 20),
     )
+    return replace(given, evaluation=EvaluationSettings(UPDATES, 2, 20))
 
 
 def training(config: PretrainConfig, **changes: Any) -> PretrainConfig:
     return replace(config, training=replace(config.training, **changes))
 
 
-class Recorder(Reporter):
-    """Records the losses, and sends SIGTERM to its process at a step."""
+def run_rank(config: PretrainConfig, output: Path, stop_at: int | None = None) -> list[float]:
+    """Run, and return the losses; a SIGTERM comes at a step."""
+    losses: list[float] = []
 
-    def __init__(self, stop_at: int | None = None) -> None:
-        self.losses: list[float] = []
-        self.stop_at = stop_at
-
-    def step(
-        self, step: int, tokens: int, total_tokens: int, loss: float, rate: float, tokens_per_second: float
-    ) -> None:
-        self.losses.append(loss)
-        if step == self.stop_at:
+    def record(step: int, tokens: int, total_tokens: int, loss: float, *_: float) -> None:
+        losses.append(loss)
+        if step == stop_at:
             os.kill(os.getpid(), signal.SIGTERM)
 
-
-def run_rank(config: PretrainConfig, output: Path, stop_at: int | None = None) -> list[float]:
-    recorder = Recorder(stop_at)
-    loop.pretrain(config, output, recorder)
-    return recorder.losses
+    reporter = Reporter()
+    reporter.step = record  # type: ignore[method-assign]
+    loop.pretrain(config, output, reporter)
+    return losses
 
 
 def work(rank: int, size: int, port: int, results: Any, task: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
@@ -332,27 +306,23 @@ def test_torchrun(config: PretrainConfig, tmp_path: Path) -> None:
 GOOD = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "29500"}
 
 
-def put(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str | None]) -> None:
-    for name in GOOD:
-        monkeypatch.delenv(name, raising=False)
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        (GOOD, ((3, 4), 1)),
+        ({name: GOOD[name] for name in GOOD if name != "LOCAL_RANK"}, ((3, 4), 0)),
+        ({}, ((0, 1), 0)),
+        ({"RANK": "1"}, ((0, 1), 0)),
+        ({"RANK": "x", "WORLD_SIZE": "1", "LOCAL_RANK": "x"}, ((0, 1), 0)),
+    ],
+)
+def test_the_variables_of_torchrun(variables: dict[str, str], expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in variables.items():
-        if value is not None:
-            monkeypatch.setenv(name, value)
-
-
-def test_a_process_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    put(monkeypatch, GOOD)
-    assert (environment(), local_rank()) == ((3, 4), 1)
-    put(monkeypatch, GOOD | {"LOCAL_RANK": None})
-    assert local_rank() == 0
-
-
-@pytest.mark.parametrize("variables", [{}, {"RANK": "1"}, {"RANK": "x", "WORLD_SIZE": "1", "LOCAL_RANK": "x"}])
-def test_a_process_alone(variables: dict[str, str | None], monkeypatch: pytest.MonkeyPatch) -> None:
-    put(monkeypatch, variables)
-    assert (environment(), local_rank()) == ((0, 1), 0)
-    with processes("cpu") as group:
-        assert (group.rank, group.size) == (0, 1)
+        monkeypatch.setenv(name, value)
+    assert (environment(), local_rank()) == expected
+    if expected == ((0, 1), 0):
+        with processes("cpu") as group:
+            assert (group.rank, group.size) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -360,6 +330,9 @@ def test_a_process_alone(variables: dict[str, str | None], monkeypatch: pytest.M
     [("WORLD_SIZE", "garbage"), ("RANK", "4"), ("RANK", None), ("LOCAL_RANK", "x"), ("MASTER_ADDR", None)],
 )
 def test_variables_that_torchrun_would_not_set(name: str, value: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    put(monkeypatch, GOOD | {name: value})
+    given = GOOD | ({} if value is None else {name: value})
+    for variable in given:
+        if variable != name or value is not None:
+            monkeypatch.setenv(variable, given[variable])
     with pytest.raises(ProcessError, match=f"{name} is {'not set' if value is None else repr(value)}.* torchrun sets"):
         environment()

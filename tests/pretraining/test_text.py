@@ -5,7 +5,6 @@ import json
 import lzma
 import os
 import sys
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import pytest
 import spacy
 import zstandard
 from spacy.tokens import Doc, DocBin
-from spacy.vocab import Vocab
 
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.formats import text as text_files
@@ -56,7 +54,8 @@ def reasons(content: bytes | str, path: Path) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("packed", PACKERS)
 def test_text(packed: str, tmp_path: Path) -> None:
-    sentences, report = read(written(tmp_path / f"a.txt{packed}", PACKERS[packed](TEXT.encode())))
+    """A byte order mark is no letter."""
+    sentences, report = read(written(tmp_path / f"a.txt{packed}", PACKERS[packed](f"\ufeff{TEXT}".encode())))
     assert sentences == SENTENCES
     assert report == Report(lines=4, sentences=3, tokens=6, blank=1)
 
@@ -64,7 +63,7 @@ def test_text(packed: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("packed", PACKERS)
 def test_json_lines(packed: str, tmp_path: Path) -> None:
     lines = [{"text": "a b  c"}, {"tokens": ["d", "e"], "text": "other"}, {"text": " "}, {"tokens": []}, {"text": "f"}]
-    content = "\n".join(map(json.dumps, lines)) + "\n\n"
+    content = "\ufeff" + "\n".join(map(json.dumps, lines)) + "\n\n"
     sentences, report = read(written(tmp_path / f"a.jsonl{packed}", PACKERS[packed](content.encode())))
     assert sentences == SENTENCES
     assert report == Report(lines=6, sentences=3, tokens=6, blank=3)
@@ -124,12 +123,6 @@ def test_blanks_are_those_of_str_split(tmp_path: Path) -> None:
     assert read(written(tmp_path / "a.txt", "a\u00a0b\u3000c\u200bd\r\ne\r\n"))[0] == [["a", "b", "c\u200bd"], ["e"]]
 
 
-def test_a_byte_order_mark_is_no_letter(tmp_path: Path) -> None:
-    for name in ("a.txt", "a.jsonl"):
-        content = '{"text": "a"}\n' if name == "a.jsonl" else "a\n"
-        assert read(written(tmp_path / name, "\ufeff" + content))[0] == [["a"]]
-
-
 def test_annotated_words_are_no_text(tmp_path: Path) -> None:
     path = written(tmp_path / "a.conllu.gz", gzip.compress(b"1\ta\n"))
     with pytest.raises(CorpusError, match=r"a\.conllu.*convert it to \.spacy with python -m spacy convert"):
@@ -179,18 +172,11 @@ def test_ten_bad_lines_are_listed(tmp_path: Path) -> None:
     assert str(report.bad[0]).startswith(f"{tmp_path / 'a.txt'}, line 1: not UTF-8")
 
 
-def test_lines_of_any_length_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_files, "LONGEST_LINE", 10)
-    lines = ["1234567890", "12345678901", "x" * 35, "x" * 20, "ok", "x" * 30]
-    sentences, report = read(written(tmp_path / "a.txt", "\n".join(lines)))
+    sentences, report = read(written(tmp_path / "a.txt", "1234567890\n12345678901\nok"))
     assert sentences == [["1234567890"], ["ok"]]
-    assert [line for _, line, _ in report.bad] == [2, 3, 4, 6]
-
-
-def test_a_line_that_is_too_long_for_the_tokenizer(tmp_path: Path) -> None:
-    sentences, report = read(written(tmp_path / "a.txt", "a" * 1_000_001 + "\na b\n"), "xx")
-    assert [line for _, line, _ in report.bad] == [1]
-    assert sentences == [["a", "b"]]
+    assert [line for _, line, _ in report.bad] == [2]
 
 
 # Damaged files
@@ -223,14 +209,6 @@ def test_zstd_without_zstandard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(CorpusError, match=r"pip install zstandard"):
         read(path)
-
-
-def test_damaged_doc_bins(tmp_path: Path) -> None:
-    DocBin(docs=[Doc(Vocab(), words=["a", "b"])] * 50).to_disk(tmp_path / "good.spacy")
-    good = (tmp_path / "good.spacy").read_bytes()
-    for number, content in enumerate([b"", b"\0garbage" * 99, good[: len(good) // 2], TEXT.encode()]):
-        with pytest.raises(CorpusError, match="damaged"):
-            read(written(tmp_path / f"{number}.spacy", content))
 
 
 # Sources
@@ -283,19 +261,6 @@ def test_no_sentence_at_all(content: bytes, tmp_path: Path) -> None:
     path = written(tmp_path / "a.txt", content)
     with pytest.raises(CorpusError, match=rf"{path}: no sentence that can be read"):
         read(path)
-
-
-def test_memory_does_not_grow_with_the_text(tmp_path: Path) -> None:
-    peaks = []
-    for n in (1_000, 10_000):
-        path = written(tmp_path / f"{n}.txt.xz", lzma.compress(b"some words of a sentence\n" * n))
-        tracemalloc.start()
-        try:
-            assert sum(1 for _ in read_sentences(path)) == n
-            peaks.append(tracemalloc.get_traced_memory()[1])
-        finally:
-            tracemalloc.stop()
-    assert peaks[1] < peaks[0] + 100_000
 
 
 def test_a_tokenizer_is_asked_of_the_first_sentences_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
