@@ -119,11 +119,8 @@ def test_names_and_other_fields_of_json_lines(record: dict, name: str | None, me
     ("line", "reason"),
     [
         (b"{", "not JSON"),
-        (b"[1]", 'no JSON object with "text"'),
-        (b'{"text": 1}', '"text" is no string'),
         (b'{"tokens": ["a b"]}', "one with blanks"),
         (b'{"text": "a", "id": "\\ud800"}', "half a surrogate pair"),
-        (b'{"text": "a", "score": NaN}', r"not JSON \(a number is NaN, infinite or too large"),
         (b'{"tokens": ["a"], "scores": {"of": [1, -Infinity]}}', r"not JSON \(a number is NaN, infinite or too large"),
         (b'{"text": "a", "score": 1e999}', r"not JSON \(a number is NaN, infinite or too large"),
         (b'{"text": "a", "id": NaN}', r"not JSON \(a number is NaN, infinite or too large"),
@@ -161,8 +158,6 @@ def test_conllu(tmp_path: Path) -> None:
     assert words([first, second]) == [["Il", "va", "à", "le", "marché", "."], ["Yes"]]
     assert (first.id, first.text, second.id, second.text, second.line) == ("s1", "Il va au marché.", None, None, 12)
     assert first.sentences[0].offsets == [(0, 2), (3, 5), (6, 8), (6, 8), (9, 15), (15, 16)]
-    with pytest.raises(Unusable, match="no line of CoNLL-U"):
-        BLANKS(Item("a", 1, "conllu", b"Il va au"))
 
 
 def test_empty_lines_between_sentences_are_none(tmp_path: Path) -> None:
@@ -300,4 +295,4 @@ def test_what_ends_a_line() -> None:
 @pytest.mark.parametrize("line", ["1", "one\tone\t_", "1_\tone\t_", ""])
 def test_a_line_without_a_number_and_a_word_is_refused(line: str) -> None:
     with pytest.raises(Unusable, match="no line of CoNLL-U"):
-        conllu_sentence(f"1\tone\t_\n{line}\n2\ttwo\t_\n")
+        BLANKS(Item("a", 1, "conllu", f"1\tone\t_\n{line}\n2\ttwo\t_\n".encode()))

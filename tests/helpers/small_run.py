@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.pretraining import run as loop
+from spacy_elmo.pretraining.checkpoint import Checkpoints
 from spacy_elmo.pretraining.config import (
     CorpusSettings,
     EvaluationSettings,
@@ -69,3 +71,10 @@ def with_paths(config: PretrainConfig, **paths: Any) -> PretrainConfig:
 def run(config: PretrainConfig, output: Path, reporter: Reporter | None = None) -> loop.Outcome:
     """To its end, or its error."""
     return loop.pretrain(config, output, Reporter() if reporter is None else reporter)
+
+
+def last_checkpoint(output: Path) -> tuple[int, dict[str, np.ndarray]]:
+    """Step and arrays of a run's last checkpoint, which is undamaged."""
+    found = Checkpoints(output / "checkpoints").latest(pytest.fail)
+    assert found is not None
+    return found

@@ -149,22 +149,15 @@ def test_the_one_before_is_used_and_the_damaged_one_named(folder: Path) -> None:
     [report] = reports_of(checkpoints, 20)
     assert "step-000000030.h5: can't be used (its SHA-256 differs)" in report
     assert "before it is used" in report
-    paths[20].write_bytes(b"")
+    paths[20].write_bytes(paths[10].read_bytes())
     reports = reports_of(checkpoints, 10)
-    assert ["step-000000030.h5" in reports[0], "step-000000020.h5" in reports[1], len(reports)] == [True, True, 2]
+    assert "step-000000030.h5" in reports[0]
+    assert "step-000000020.h5: can't be used (it is of step 10: the file was renamed)" in reports[1]
     paths[10].unlink()
     paths[10].mkdir()
     with pytest.raises(CheckpointError) as caught:
         checkpoints.latest(pytest.fail)
     assert all(path.name in str(caught.value) for path in paths.values())
-
-
-def test_a_swapped_file_is_found(folder: Path) -> None:
-    checkpoints = Checkpoints(folder, keep=3)
-    first = checkpoints.write(10, small(10))
-    checkpoints.write(20, small(20)).write_bytes(first.read_bytes())
-    [report] = reports_of(checkpoints, 10)
-    assert "step-000000020.h5: can't be used (it is of step 10: the file was renamed)" in report
 
 
 def test_a_full_disk(folder: Path) -> None:
@@ -190,7 +183,6 @@ def test_a_full_disk(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (errno.ENOSPC, "No space left on device.*it needs .* bytes, and .* are free"),
         (errno.EDQUOT, "[Qq]uota.*it needs .* bytes, and .* are free"),
         (errno.EIO, r"step-000000002\.h5: can't be written \(.*Input/output error\)"),
     ],

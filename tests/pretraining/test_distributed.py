@@ -18,14 +18,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_run import STEPS, config_of, write_text
+from small_run import STEPS, config_of, last_checkpoint, write_text
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.errors import CheckpointError, ElmoError, OtherProcessError, ProcessError, SettingsError
 from spacy_elmo.formats.atomic import folder_lock
 from spacy_elmo.pretraining import run as loop
-from spacy_elmo.pretraining.checkpoint import Checkpoints
 from spacy_elmo.pretraining.config import (
     EvaluationSettings,
     OptimizerSettings,
@@ -132,10 +131,7 @@ def run(size: int, config: PretrainConfig, output: Path) -> list[float]:
 
 
 def last(output: Path) -> Mapping[str, Any]:
-    """The arrays of the last checkpoint."""
-    found = Checkpoints(output / "checkpoints").latest(pytest.fail)
-    assert found is not None
-    return found[1]
+    return last_checkpoint(output)[1]
 
 
 def perplexities(output: Path) -> list[float]:

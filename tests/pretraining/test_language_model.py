@@ -82,12 +82,6 @@ def test_a_model_without_counts_replaces_one_with_counts(folder: Path) -> None:
     assert LanguageModel.load(folder).vocabulary.counts is None
 
 
-def test_a_softmax_in_float16(tmp_path: Path) -> None:
-    model_of().save(tmp_path / "model", softmax_dtype=np.float16)
-    loaded = LanguageModel.load(tmp_path / "model").softmax.weight
-    assert torch.equal(loaded, model_of().softmax.weight.half().float())
-
-
 def test_an_adaptive_softmax_comes_back_bit_for_bit(folder: Path) -> None:
     """It may also replace a softmax of another kind."""
     made_adaptive().save(folder)
@@ -139,18 +133,15 @@ def test_a_model_that_can_not_be_written_leaves_the_older_one(folder: Path) -> N
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
-def test_missing_files_are_named(folder: Path) -> None:
+def test_missing_files_are_named(folder: Path, golden: Path) -> None:
+    with pytest.raises(WeightsError, match=r"no softmax\.hdf5.*a file of its own.*paths\.init = .*random_a"):
+        LanguageModel.load(golden / "random_a")
     for name in ("vocabulary.txt", "options.json", "weights.hdf5"):
         (folder / name).unlink()
         with pytest.raises(WeightsError, match=rf"model: .*{name}.* missing\. Expected the folder of a biLM"):
             LanguageModel.load(folder)
     with pytest.raises(WeightsError, match=r"gone: no such folder"):
         LanguageModel.load(folder / "gone")
-
-
-def test_files_without_a_softmax_and_how_to_get_one(golden: Path) -> None:
-    with pytest.raises(WeightsError, match=r"no softmax\.hdf5.*a file of its own.*paths\.init = .*random_a"):
-        LanguageModel.load(golden / "random_a")
 
 
 def test_a_softmax_of_another_model(folder: Path) -> None:
@@ -200,13 +191,6 @@ def config_of(init: str = NAME, **training: int) -> PretrainConfig:
     return PretrainConfig(PathSettings("text.txt", init=init), EMBEDDED_OPTIONS, training=settings)
 
 
-def assert_same_files(model: LanguageModel, expected: LanguageModel) -> None:
-    assert model.words == expected.words
-    for one, other in ((model.bilm, expected.bilm), (model.softmax, expected.softmax)):
-        for name, values in other.state_dict().items():
-            assert torch.equal(one.state_dict()[name], values), name
-
-
 def test_a_folder_is_itself(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "gone"):
         assert find_bilm(path) == softmax_folder(str(path)) == path
@@ -219,7 +203,7 @@ def test_the_name_with_the_package(bilm: Path, package: Path) -> None:
     assert is_embedded(NAME)
     assert has_softmax(NAME)
     model = LanguageModel.load(NAME)
-    assert_same_files(model, embedded_model())
+    assert_same(model, embedded_model())
     assert model.vocabulary.counts is not None
     assert model.vocabulary.counts.tolist() == embedded_model().vocabulary.counts.tolist()  # type: ignore[union-attr]
 
@@ -228,21 +212,15 @@ def test_a_folder_of_that_name_wins(tmp_path: Path, package: Path) -> None:
     embedded_model(seed=3).save(tmp_path / NAME)  # in the working folder
     assert not is_embedded(NAME)
     assert find_bilm(NAME) == softmax_folder(NAME) == Path(NAME)
-    assert_same_files(LanguageModel.load(NAME), embedded_model(seed=3))
+    assert_same(LanguageModel.load(NAME), embedded_model(seed=3))
 
 
 def test_no_package(bilm: Path) -> None:
     assert softmax_folder(NAME) is None
     assert not has_softmax(NAME)
-    with pytest.raises(WeightsError) as caught:
+    message = r"^en_mini: its softmax is not installed.* spacy-elmo-en-mini-softmax: .*pip install \./packages/en_mini"
+    with pytest.raises(WeightsError, match=message):
         LanguageModel.load(NAME)
-    for part in (
-        "en_mini: its softmax is not installed",
-        "spacy-elmo-en-mini-softmax",
-        "pip install ./packages/en_mini_softmax",
-        "set training.frozen_tokens",
-    ):
-        assert part in str(caught.value)
 
 
 def test_other_weights_are_refused(bilm: Path, package: Path) -> None:
@@ -289,7 +267,7 @@ def test_tuning_with_the_package(package: Path, corpus: PreparedCorpus) -> None:
     assert vocabulary.words == EMBEDDED_WORDS
     assert vocabulary.counts is not None
     assert vocabulary.counts.tolist() == [3, 3, 1, 3, 1, 2, 1, 2]  # of this text
-    assert_same_files(starting_model(config_of(), vocabulary), embedded_model())
+    assert_same(starting_model(config_of(), vocabulary), embedded_model())
 
 
 def test_tuning_without_it(bilm: Path, corpus: PreparedCorpus) -> None:
@@ -326,7 +304,7 @@ def test_a_package_with_all_files(packaged: Path, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(language_model, "read_weights", read_weights)
     model = LanguageModel.load("en_midi", untrusted=True)
-    assert_same_files(model, embedded_model())
+    assert_same(model, embedded_model())
     assert model.vocabulary.counts is not None
     assert asked == [True]  # as the files of a folder are read, and not as those of en_mini
 

@@ -121,23 +121,8 @@ def sampled_loss(softmax: Any, top: Tensor, targets: Tensor, seed: int) -> Tenso
     return F.cross_entropy(both, torch.zeros(len(both), dtype=torch.int64), reduction="sum")
 
 
-class Expected(NamedTuple):
-    """What a batch must give.
-
-    loss: mean of all predictions, in nats.
-    dense: gradients of the biLM's parameters.
-    scored: gradients of the softmax's parameters.
-    state: LSTM state after the batch.
-    """
-
-    loss: float
-    dense: list[Tensor]
-    scored: list[Tensor]
-    state: LstmState
-
-
-def plain(model: LanguageModel, kind: str, call: Call, seed: int, scale: float) -> Expected:
-    """One batch by plain autograd in float64."""
+def plain(model: LanguageModel, kind: str, call: Call, seed: int, scale: float) -> Gradients:
+    """One batch by plain autograd in float64; of the loss the mean of all predictions."""
     bilm, softmax = copy.deepcopy(model.bilm).double(), copy.deepcopy(model.softmax).double()
     batch, state = call.batch, LstmState(*(values.double() for values in call.state))
     x = F.embedding(batch.inputs, bilm.char_cnn(batch.characters))
@@ -151,7 +136,7 @@ def plain(model: LanguageModel, kind: str, call: Call, seed: int, scale: float) 
     found = torch.autograd.grad(total * scale, parameters)
     n_dense = len(list(bilm.parameters()))
     h, c = (torch.stack([values[:, -1] for values in kind_]).detach() for kind_ in (hs, cs))
-    return Expected(total.item() / len(targets), list(found[:n_dense]), list(found[n_dense:]), LstmState(h, c))
+    return Gradients(total.item() / len(targets), list(found[:n_dense]), list(found[n_dense:]), LstmState(h, c))
 
 
 def all_rows(scorer: Any, scored: list[Tensor], like: list[Tensor]) -> list[Tensor]:
@@ -277,24 +262,16 @@ def test_more_negatives_than_words(corpus: PreparedCorpus) -> None:
         trainer_of(config, model_of(config, corpus), corpus)
 
 
-def objective_of(settings: OptimizerSettings) -> tuple[AdaptiveSoftmax, AdaptiveObjective]:
-    softmax = AdaptiveSoftmax(20, 16, [5, 12])
-    softmax.reset_parameters(generator=torch.Generator().manual_seed(0))
-    return softmax, AdaptiveObjective(softmax, settings)
-
-
 def test_an_update_adds_up_batches_and_forgets_them() -> None:
     """Adagrad from sums of 1: w - rate * g / sqrt(1 + g ** 2). Weight decay is not used."""
-    softmax, objective = objective_of(OptimizerSettings("adagrad", learning_rate=9.0, weight_decay=0.5))
-    before = [parameter.detach().double() for parameter in softmax.parameters()]
+    softmax = AdaptiveSoftmax(20, 16, [5, 12])
+    softmax.reset_parameters(generator=torch.Generator().manual_seed(0))
+    objective = AdaptiveObjective(softmax, OptimizerSettings("adagrad", learning_rate=9.0, weight_decay=0.5))
     scorer = objective.scorer(torch.zeros(2, 1, 1, dtype=torch.int64), 0, Group())
-    for value in (2.0, 1.0):
-        objective.add(scorer, [torch.full_like(parameter, value) for parameter in softmax.parameters()])
-    objective.update(objective.gradients(), 0.5, step=1)
-    for parameter, old in zip(softmax.parameters(), before):
-        torch.testing.assert_close(parameter.detach().double(), old - 0.5 * 3 / 10**0.5, rtol=0, atol=1e-6)
-    middle = [parameter.detach().double() for parameter in softmax.parameters()]
-    objective.add(scorer, [torch.full_like(parameter, -4.0) for parameter in softmax.parameters()])
-    objective.update(objective.gradients(), 0.25, step=2)
-    for parameter, old in zip(softmax.parameters(), middle):
-        torch.testing.assert_close(parameter.detach().double(), old + 0.25 * 4 / 26**0.5, rtol=0, atol=1e-6)
+    for step, values, rate, change in ((1, (2.0, 1.0), 0.5, -0.5 * 3 / 10**0.5), (2, (-4.0,), 0.25, 1 / 26**0.5)):
+        before = [parameter.detach().double() for parameter in softmax.parameters()]
+        for value in values:
+            objective.add(scorer, [torch.full_like(parameter, value) for parameter in softmax.parameters()])
+        objective.update(objective.gradients(), rate, step)
+        for parameter, old in zip(softmax.parameters(), before):
+            torch.testing.assert_close(parameter.detach().double(), old + change, rtol=0, atol=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from small_run import config_of, run, write_text
+from small_run import config_of, last_checkpoint, run, write_text
 
 from spacy_elmo.errors import CheckpointError, SettingsError
 from spacy_elmo.modules.softmax import Softmax
@@ -29,9 +30,7 @@ def config(tmp_path: Path) -> PretrainConfig:
 
 
 def state(output: Path) -> dict[str, np.ndarray]:
-    found = Checkpoints(output / "checkpoints").latest(pytest.fail)
-    assert found is not None
-    return found[1]
+    return last_checkpoint(output)[1]
 
 
 @pytest.mark.parametrize("horizon", [0.5, 4.0, 1000.0])
@@ -53,6 +52,7 @@ def test_values(horizon: float) -> None:
 
 
 def test_training_is_the_same_and_the_average_is_saved(config: PretrainConfig, tmp_path: Path) -> None:
+    """A checkpoint without all of the average is refused."""
     run(config, tmp_path / "with")
     run(replace(config, training=replace(config.training, average_share=0.0)), tmp_path / "without")
     averaged, plain = state(tmp_path / "with"), state(tmp_path / "without")
@@ -64,6 +64,10 @@ def test_training_is_the_same_and_the_average_is_saved(config: PretrainConfig, t
     assert "average/module.bilm.char_cnn.projection.weight" in averaged
     np.testing.assert_array_equal(saved.T, averaged["average/module.bilm.char_cnn.projection.weight"])
     assert np.abs(saved.T - plain["bilm/char_cnn.projection.weight"]).max() > 1e-3
+    del averaged["average/module.softmax.bias"]
+    Checkpoints(tmp_path / "with/checkpoints").write(UPDATES, averaged)
+    with pytest.raises(CheckpointError, match=r"average/module\.softmax\.bias is missing"):
+        run(config, tmp_path / "with")
 
 
 @pytest.mark.slow
@@ -71,14 +75,11 @@ def test_training_is_the_same_and_the_average_is_saved(config: PretrainConfig, t
 def test_a_resumed_run_has_the_same_bits(config: PretrainConfig, tmp_path: Path, kind: str) -> None:
     whole = replace(config, training=replace(config.training, softmax=SoftmaxSettings(kind, cutoffs=(10,))))
     run(whole, tmp_path / "whole")
-    interrupted = tmp_path / "interrupted"
-    run(whole, interrupted)
-    for path in (interrupted / "checkpoints").glob("*.h5"):
-        if not path.name.endswith("6.h5"):
-            path.unlink()
-    assert state(interrupted)["step"] == 6
-    run(whole, interrupted)
-    expected, got = state(tmp_path / "whole"), state(interrupted)
+    shutil.copytree(tmp_path / "whole", tmp_path / "interrupted")
+    (tmp_path / "interrupted" / "checkpoints" / f"step-{UPDATES:09}.h5").unlink()
+    assert state(tmp_path / "interrupted")["step"] == UPDATES - 2
+    run(whole, tmp_path / "interrupted")
+    expected, got = state(tmp_path / "whole"), state(tmp_path / "interrupted")
     assert expected.keys() == got.keys()
     for name, array in expected.items():
         if name != "progress/seconds":
@@ -104,15 +105,6 @@ def test_it_may_be_switched_on_and_off(config: PretrainConfig, tmp_path: Path) -
     run(share(8, 0.0), tmp_path / "plain")
     run(share(8, 0.4), output)
     np.testing.assert_array_equal(state(output)["softmax/weight"], state(tmp_path / "plain")["softmax/weight"])
-
-
-def test_a_damaged_average(config: PretrainConfig, tmp_path: Path) -> None:
-    run(config, tmp_path / "out")
-    arrays = state(tmp_path / "out")
-    del arrays["average/module.softmax.bias"]
-    Checkpoints(tmp_path / "out/checkpoints").write(UPDATES, arrays)
-    with pytest.raises(CheckpointError, match=r"average/module\.softmax\.bias is missing"):
-        run(config, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
