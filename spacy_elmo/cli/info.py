@@ -218,8 +218,8 @@ def _option_rows(options: BiLMOptions) -> Rows:
 def _reader_rows(options: BiLMOptions, contents: Mapping[str, Any], parameters: Iterable[str] | None) -> Rows:
     """Return which programs can read a biLM. parameters: their names; None: those that the sizes require."""
     readers = readers_of(options, parameters, contents)
-    rows = [("read by", ", ".join(reader.name for reader in readers if not reader.problems))]
-    return rows + [(f"not by {name}", problem) for name, problems in readers for problem in problems]
+    rows = [("read by", ", ".join(name for name, problems in readers.items() if not problems))]
+    return rows + [(f"not by {name}", problem) for name, problems in readers.items() for problem in problems]
 
 
 def _rows(path: Path, kind: str, options: BiLMOptions | None, contents: Mapping[str, Any]) -> Rows:

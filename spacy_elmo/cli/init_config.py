@@ -14,7 +14,7 @@ import typer
 from spacy.cli._util import Arg, Opt, string_to_list
 from spacy.cli.init_config import Optimizations
 from spacy.language import Language
-from spacy.util import load_config_from_str, load_model_from_config, registry
+from spacy.util import load_model_from_config, registry
 from thinc.api import Config
 
 from ..errors import CommandError, OtherLanguageWarning
@@ -161,8 +161,7 @@ def task_config(
     if LINKER in tasks:
         loader = {"@misc": "spacy.KBFromFile.v1", "kb_path": "${paths.knowledge_base}"}
         config["initialize"] = {"components": {LINKER: {"kb_loader": loader}}}
-    filled = load_model_from_config(Config(config), auto_fill=True).config
-    return load_model_from_config(load_config_from_str(filled.to_str()), validate=True).config  # as `spacy train` does
+    return load_model_from_config(Config(config), auto_fill=True).config
 
 
 def check_names(nlp: Language, pipeline: Sequence[str], knowledge_base: Path | None) -> None:

@@ -1,8 +1,4 @@
-"""The files that spacy-elmo reads and writes, as numpy arrays and dataclasses. Nothing here needs torch.
-
-All other packages may import from here; formats itself imports only `errors`. Every reader survives hostile files:
-it checks sizes before it allocates memory, and raises an ElmoError that names the file and the problem.
-"""
+"""The files that spacy-elmo reads and writes, as numpy arrays and dataclasses. Nothing here needs torch."""
 
 from .characters import batch_to_ids_array, boundary_ids, count_truncated, words_to_ids
 from .options import BiLMOptions, read_options, write_options

@@ -10,7 +10,7 @@ import itertools
 import math
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -129,7 +129,11 @@ def find_dataset(file: h5py.File, name: str) -> h5py.Dataset | None:
 
 def find_datasets(file: h5py.File, names: Iterable[str], expected: str) -> dict[str, h5py.Dataset]:
     """Return datasets by name. Raises ElmoError, which says what was expected, if some are missing."""
-    found = {name: find_dataset(file, name) for name in names}
+    return all_there(file, {name: find_dataset(file, name) for name in names}, expected)
+
+
+def all_there(file: h5py.File, found: Mapping[str, h5py.Dataset | None], expected: str) -> dict[str, h5py.Dataset]:
+    """Return datasets that `find_dataset` has found. Raises ElmoError as `find_datasets` does."""
     if missing := [name for name, dataset in found.items() if dataset is None]:
         raise ElmoError(
             f"{file.filename}: missing datasets: {listed(missing)}. Expected {expected}; at its root the file has "
@@ -141,8 +145,7 @@ def find_datasets(file: h5py.File, names: Iterable[str], expected: str) -> dict[
 def allowed_bytes(path: str | os.PathLike[str], max_bytes: int) -> int:
     """Return how many bytes the values of a file may take.
 
-    It is the largest of `max_bytes`, the environment variable SPACY_ELMO_MAX_BYTES, and four times the size of the file
-    (0 if it can't be opened). Raises SettingsError if the variable is not a whole number.
+    It is the largest of `max_bytes`, the environment variable SPACY_ELMO_MAX_BYTES, and four times the file's size.
     """
     value = os.environ.get(VARIABLE, "").strip() or "0"
     if not (value.isascii() and value.isdecimal() and len(value) < 19):
@@ -173,22 +176,12 @@ def check_dataset(dataset: h5py.Dataset, types: Sequence[str] = ("float32",), ma
     with _naming(dataset.file, dataset.name[1:]) as source:
         stored = dataset.id.get_type()
         if not any(stored in _STORED[kind] for kind in types):
-            raise ElmoError(f"{source} holds {_dtype(dataset)}. Expected {' or '.join(types)}.")
+            raise ElmoError(f"{source} holds {dataset.dtype}. Expected {' or '.join(types)}.")
         check_storage(dataset, stored.get_size(), max_bytes)
 
 
-def _dtype(dataset: h5py.Dataset) -> str:
-    try:
-        return str(dataset.dtype)
-    except _DAMAGE:
-        return "a type that numpy does not have"
-
-
 def check_storage(dataset: h5py.Dataset, item_size: int, max_bytes: int = MAX_BYTES) -> None:
-    """Check that the values of a dataset are complete, in its own file, and not larger than `allowed_bytes`.
-
-    item_size: bytes of one value.
-    """
+    """Check that the values of a dataset are complete, in its own file, and not larger than `allowed_bytes`."""
     path, name = dataset.file.filename, dataset.name[1:]
     source = f"{path}: the dataset {name}"
     chunked = _check_inside(dataset, source)
@@ -216,13 +209,9 @@ def _check_inside(dataset: h5py.Dataset, source: str) -> bool:
     """Return whether a dataset is chunked. Raises ElmoError if its values are in another file or dataset."""
     plist = dataset.id.get_create_plist()
     layout = plist.get_layout()
-    got = "stored in another file" if plist.get_external_count() else ""
-    if layout == h5py.h5d.VIRTUAL:
-        got = "virtual"
-    elif layout not in (h5py.h5d.COMPACT, h5py.h5d.CONTIGUOUS, h5py.h5d.CHUNKED):
-        got = "of an unknown layout"
-    if got:
-        raise ElmoError(f"{source} is {got}. Expected its values to be stored in this file.")
+    inside = layout in (h5py.h5d.COMPACT, h5py.h5d.CONTIGUOUS, h5py.h5d.CHUNKED)
+    if plist.get_external_count() or not inside:
+        raise ElmoError(f"{source} is virtual or stored in another file. Expected its values in this file.")
     return bool(layout == h5py.h5d.CHUNKED)
 
 
@@ -243,8 +232,9 @@ def read_string(dataset: h5py.Dataset) -> str:
         stored = dataset.id.get_type()
         is_string = isinstance(stored, h5py.h5t.TypeStringID) and stored.is_variable_str()
         if not is_string or dataset.shape not in ((1,), ()) or _check_inside(dataset, source):
-            got = f"{_dtype(dataset)} of shape {dataset.shape}"
-            raise ElmoError(f"{source} holds {got}. Expected one string of variable length.")
+            raise ElmoError(
+                f"{source} holds {dataset.dtype} of shape {dataset.shape}. Expected one string of variable length."
+            )
         # HDF5 allocates the length that the file states, up to 4 GiB, so that length is checked first.
         offset = dataset.id.get_offset()
         with open(dataset.file.filename, "rb") as raw:

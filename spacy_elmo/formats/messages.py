@@ -25,10 +25,8 @@ _MAX_AXES = 32
 def read_message(data: object, *, longest_list: int, longest_map: int) -> Any:
     """Return the content of a message that srsly.msgpack_dumps has written. Arrays are read-only views of its bytes.
 
-    longest_list, longest_map: number of values in a list, and of keys in a map, at most.
-
-    Raises ValueError, with the reason, if the bytes are damaged, cut short, nested too deeply, or have values of other
-    kinds. No objects are ever made from their description, and nothing is unpickled.
+    Raises ValueError, with the reason, if the bytes are damaged, or have longer lists and maps or other values.
+    No objects are made from their description, and nothing is unpickled.
     """
     if not isinstance(data, bytes | bytearray | memoryview):
         raise ValueError(f"{shown(data)} is no bytes")

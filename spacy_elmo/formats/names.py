@@ -92,7 +92,8 @@ def is_hidden(bilm: str | os.PathLike[str]) -> bool:
 
 
 def _is_name(name: str) -> bool:
-    return name in PUBLISHED or name in KNOWN or find_point(GROUP, name) is not None
+    # a path is no name, and to look through all installed packages takes milliseconds
+    return name in PUBLISHED or name in KNOWN or (Path(name).name == name and find_point(GROUP, name) is not None)
 
 
 def folder_named(bilm: str | os.PathLike[str]) -> Path:

@@ -237,15 +237,13 @@ def _refuse_other_kinds(data: object, source: str) -> None:
         return
     if "token_embedder" in data and "encoder" in data:
         raise OptionsError(
-            f"{source}: the options of a model of ELMoForManyLangs, with token_embedder and encoder. It is "
-            "another network, which this package can't load. Expected a biLM of AllenNLP or bilm-tf, with lstm "
-            "and char_cnn."
+            f"{source}: the options of a model of ELMoForManyLangs, which is another network. Expected a biLM of "
+            "AllenNLP or bilm-tf, with lstm and char_cnn."
         )
     if "lstm" in data:  # bilm-tf trains such a biLM on options without char_cnn
         raise OptionsError(
-            f"{source}: the key char_cnn is missing. With lstm alone, these are the options of a biLM that reads "
-            "numbers of words, which this package can't load. Expected one that reads characters: if char_cnn "
-            "was lost, add it."
+            f"{source}: the key char_cnn is missing, so these are the options of a biLM that reads numbers of words. "
+            "Expected one that reads characters: if char_cnn was lost, add it."
         )
 
 

@@ -33,8 +33,6 @@ EXPECTED_SOFTMAX = "the softmax.hdf5 of a biLM"
 def read_softmax(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> tuple[Floats, Floats]:
     """Read a full or sampled softmax, stored as float32 or float16.
 
-    max_bytes: how much memory its values may take; four times the size of the file is always allowed.
-
     Returns the weight, *Shape:* (words, projection_dim), and the bias, *Shape:* (words,), both float32.
     Raises WeightsError if the file is missing, damaged or incomplete, or if its shapes do not fit each other.
     """
@@ -56,7 +54,6 @@ def write_softmax(
     """Write a full or sampled softmax atomically: weight, *Shape:* (words, projection_dim), and bias, (words,).
 
     dtype: type of the values in the file: float32, or float16 for half the size.
-    compress: whether to use HDF5's filters shuffle and gzip.
 
     Raises WeightsError if the shapes do not fit each other, if values are not finite in `dtype`, or if the file can't
     be written.
@@ -87,15 +84,8 @@ def _stored(
     arrays: Mapping[str, npt.NDArray[np.floating]], path: str | os.PathLike[str], dtype: npt.DTypeLike
 ) -> dict[str, npt.NDArray[Any]]:
     """Return values in the little-endian type of the file. Raises WeightsError if it can't hold them."""
-    stored = np.dtype(dtype)
-    if stored not in (np.float32, np.float16):
-        raise WeightsError(f"{path}: not written: dtype is {stored}. Expected float32 or float16.")
-    result = {}
+    stored, result = np.dtype(dtype), {}
     for name, values in arrays.items():
-        if values.dtype.kind != "f":
-            raise WeightsError(
-                f"{path}: not written: {name} is {values.dtype}. Expected a numpy array of float32, float16 or float64."
-            )
         with np.errstate(over="ignore"):  # a value that overflows raises below
             result[name] = values.astype(stored.newbyteorder("<"))
         if n_bad := int(values.size - np.isfinite(result[name]).sum()):
@@ -137,10 +127,7 @@ def holds_adaptive(path: str | os.PathLike[str]) -> bool:
 
 
 def read_adaptive(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> tuple[list[int], dict[str, Floats]]:
-    """Read an adaptive softmax. Returns the cutoffs and the parameters by name, float32 (see `adaptive_shapes`).
-
-    max_bytes, errors: as of `read_softmax`.
-    """
+    """Read an adaptive softmax. Returns the cutoffs and the parameters by name, float32 (see `adaptive_shapes`)."""
     with open_hdf5(path, EXPECTED_SOFTMAX, WeightsError) as file:
         if find(file, "softmax") is not None:
             raise ElmoError(
@@ -164,10 +151,7 @@ def write_adaptive(
     *,
     compress: bool = False,
 ) -> None:
-    """Write an adaptive softmax atomically: its cutoffs, and the parameters by name (see `adaptive_shapes`).
-
-    dtype, compress, errors: as of `write_softmax`.
-    """
+    """Write an adaptive softmax as `write_softmax` does: its cutoffs, and the parameters of `adaptive_shapes`."""
     _check_adaptive({name: values.shape for name, values in arrays.items()}, cutoffs, f"{path}: not written")
     stored = _stored({_dataset_name(name): values for name, values in arrays.items()}, path, dtype)
     write_hdf5(path, ({CUTOFFS: np.array(cutoffs, "<i8")} | stored).items(), WeightsError, compress=compress)

@@ -15,8 +15,7 @@ def parse_json(raw: bytes | str, *, finite: bool = True) -> Any:
 
     finite: whether numbers that are NaN, infinite or too large for a float are refused.
 
-    Raises ValueError, with the reason, if it is no JSON, if an object has a key twice, if a number is refused or an
-    integer of more digits than Python converts, or if it is nested too deeply.
+    Raises ValueError, with the reason, if it is no JSON, or has a key twice in an object, or a number that is refused.
     """
     text = raw.decode("utf-8-sig") if isinstance(raw, bytes) else raw
     try:

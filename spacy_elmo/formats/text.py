@@ -12,7 +12,7 @@ import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, NamedTuple
@@ -299,6 +299,7 @@ _WORD = re.compile(r"\S+")
 _LONGEST = 1_000_000  # characters: nlp.max_length, which the tokenizer by itself does not check
 
 
+@lru_cache(maxsize=1)  # English's tokenizer takes 75 ms to make
 def splitter(language: str | None) -> Splitter:
     """Return a function that splits a text into words: spaCy's tokenizer of a language, or str.split.
 

@@ -17,7 +17,7 @@ from contextlib import ExitStack
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import final
+from typing import Any, final
 
 import h5py
 import numpy as np
@@ -33,67 +33,47 @@ _EXPECTED = "a file of embedded sentences"
 _SHAPES = "Expected (layers, tokens, width) or (tokens, width)."
 
 
-class DeferredErrorFile:
-    """An unbuffered file that stores the first error of writing in `error`, and reports success to its caller.
+class DeferredErrorFile(FileIO):
+    """A file that keeps the first error of writing in `error`, and reports success to HDF5, which called it.
 
     HDF5 can't close a file that it could not write to (a full disk, a quota), and crashes the process when it exits.
     The code that uses HDF5 calls `check` after its own steps, and after the file is closed.
     """
 
-    def __init__(self, file: FileIO) -> None:
-        self._file = file
-        self.error: BaseException | None = None  # an OSError, or a KeyboardInterrupt of a command's signal
+    error: BaseException | None = None  # an OSError, or a KeyboardInterrupt of a command's signal
 
     def check(self) -> None:
         """Raise the stored error, if there is one."""
         if self.error is not None:
             raise self.error
 
-    def write(self, data: bytes) -> int:
-        if self.error is None:
-            remaining = memoryview(data)
-            try:
-                while remaining:
-                    remaining = remaining[self._file.write(remaining) :]
-            except OSError as error:
-                self.error = error
+    def write(self, data: Any) -> int:
+        remaining = memoryview(data)
+        try:
+            while remaining and self.error is None:
+                remaining = remaining[super().write(remaining) :]
+        except OSError as error:
+            self.error = error
         return len(data)
 
-    def flush(self) -> None:
-        """Do nothing: the file is unbuffered."""
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return super().truncate(size) if self.error is None else size or 0
+        except OSError as error:
+            self.error = error
+            return size or 0
 
-    def truncate(self, size: int) -> int:
-        if self.error is None:
-            try:
-                return self._file.truncate(size)
-            except OSError as error:
-                self.error = error
-        return size
-
-    def read(self, size: int) -> bytes:
-        buffer = bytearray(size)
-        self.readinto(buffer)
-        return bytes(buffer)
-
-    def readinto(self, buffer: bytearray) -> int:
+    def readinto(self, buffer: Any) -> int:
         # bytes that could not be written are zeros
-        data = self._file.read(len(buffer)) if self.error is None else b""
+        data = self.read(len(buffer)) if self.error is None else b""
         # h5py up to 3.11 gives a buffer of Cython 0.29, in which an empty slice can't be set
         memoryview(buffer)[:] = data.ljust(len(buffer), b"\0")
         return len(buffer)
 
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
 
 @final
 class VectorsWriter:
-    """Writes embedded sentences one by one. The file appears when the ``with`` block succeeds.
-
-    If the block raises, the temporary file is deleted and an earlier file at `path` stays unchanged.
+    """Writes embedded sentences one by one. The file appears when the ``with`` block succeeds; else nothing changes.
 
     index: whether to write the dataset sentence_to_index.
     named: the file that error messages name; None: `path`.
@@ -116,7 +96,7 @@ class VectorsWriter:
         with ExitStack() as stack:
             temporary = stack.enter_context(replacing(self.path, VectorsError))
             with writing(self._named, VectorsError):
-                self._raw = DeferredErrorFile(stack.enter_context(open(temporary, "x+b", buffering=0)))
+                self._raw = stack.enter_context(DeferredErrorFile(temporary, "x+b"))
                 self._file = stack.enter_context(h5py.File(self._raw, "w"))
                 self._raw.check()
             self._stack = stack.pop_all()

@@ -12,7 +12,7 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import h5py
 import numpy as np
@@ -23,12 +23,12 @@ from .characters import N_CHARACTERS
 from .hdf5 import (
     MAX_BYTES,
     Floats,
+    all_there,
     allowed_bytes,
     check_bytes,
     check_dataset,
     find,
     find_dataset,
-    find_datasets,
     open_hdf5,
     read_dataset,
     write_hdf5,
@@ -231,9 +231,11 @@ def read_weights(
         return arrays
     with open_hdf5(path, "the weights.hdf5 of a biLM", WeightsError) as file:
         every = weights_table(options, True, True)
-        names = [entry.parts[0].parameter for entry in every if find_dataset(file, entry.dataset) is not None]
+        found = {entry.dataset: find_dataset(file, entry.dataset) for entry in every}
+        names = [entry.parts[0].parameter for entry in every if found[entry.dataset] is not None]
         table = {entry.dataset: entry for entry in _table_for(options, names)}
-        datasets = find_datasets(file, table, "the weights of a biLM with the sizes of its options")
+        expected = "the weights of a biLM with the sizes of its options"
+        datasets = all_there(file, {name: found[name] for name in table}, expected)
         problems = [problem for name, entry in table.items() if (problem := _shape_problem(entry, datasets[name]))]
         if problems:
             raise ElmoError(f"{path}: the datasets and the options disagree: {listed(problems, '; ')}.")
@@ -328,17 +330,10 @@ def _shape_problem(entry: Entry, dataset: h5py.Dataset) -> str | None:
     return f"{entry.dataset} has shape {got}, expected {entry.shape}, from {', '.join(dict.fromkeys(keys))}"
 
 
-class Reader(NamedTuple):
-    """A program that reads official files. problems: why it cannot read a biLM; empty if it can."""
-
-    name: str
-    problems: list[str]
-
-
 def readers_of(
     options: BiLMOptions, parameters: Iterable[str] | None = None, contents: Mapping[str, Any] | None = None
-) -> list[Reader]:
-    """Return this package, AllenNLP and bilm-tf, each with what it cannot read of a biLM.
+) -> dict[str, list[str]]:
+    """Return what this package, AllenNLP and bilm-tf cannot read of a biLM; nothing if they can read it.
 
     parameters: names of the biLM's parameters (see `expected_parameters`); None: those that the sizes require.
     contents: of its options.json; None: what `BiLMOptions.to_dict` returns.
@@ -369,7 +364,7 @@ def readers_of(
         allennlp.append("char_cnn.n_highway is null")
     if contents["char_cnn"].get("n_characters", 262) != 262:  # the rows of char_embed, with the mask
         bilm_tf.append("char_cnn.n_characters is not 262, as it is for prediction")
-    return [Reader("this package", []), Reader("AllenNLP", allennlp), Reader("bilm-tf", bilm_tf)]
+    return {"this package": [], "AllenNLP": allennlp, "bilm-tf": bilm_tf}
 
 
 def _absent(contents: Mapping[str, Any], *keys: str) -> list[str]:
@@ -380,6 +375,6 @@ def _absent(contents: Mapping[str, Any], *keys: str) -> list[str]:
 def readers_told(options: BiLMOptions, parameters: Iterable[str] | None = None) -> str:
     """Return a line that names the programs that can read a biLM, and says why the others cannot."""
     readers = readers_of(options, parameters)
-    able = ", ".join(reader.name for reader in readers if not reader.problems)
-    unable = [f"not {reader.name}: {', '.join(reader.problems)}" for reader in readers if reader.problems]
+    able = ", ".join(name for name, problems in readers.items() if not problems)
+    unable = [f"not {name}: {', '.join(problems)}" for name, problems in readers.items() if problems]
     return "; ".join([able, *unable])

@@ -1,14 +1,9 @@
 """What the tests of commands share."""
 
-import os
-import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-from spacy_elmo.formats import contents, vectors, weights
+from reading import read_here
 
 
 @pytest.fixture
@@ -19,16 +14,8 @@ def apart() -> None:
 @pytest.fixture(autouse=True)
 def here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reads HDF5 files of strangers in this process, but for tests that ask for `apart`."""
-
-    def ask(task: Callable[..., Any], path: Path, arguments: dict[str, Any], *_: Any, **__: Any) -> tuple[Any, ...]:
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            facts, arrays = task(path=os.fspath(path), **arguments)
-        return facts, arrays, [str(warning.message) for warning in told]
-
     if "apart" not in request.fixturenames:
-        for module in (contents, vectors, weights):
-            monkeypatch.setattr(module, "ask", ask)
+        read_here(monkeypatch)
 
 
 @pytest.fixture

@@ -98,14 +98,6 @@ def test_stateful(text: Path, output: Path) -> None:
     assert np.abs(found["0"] - found["2"]).max() > 1e-3
 
 
-def test_precision(text: Path, output: Path, embedder: ElmoEmbedder) -> None:
-    run(*FILES, "--precision", "auto", text, output)
-    exact = embedder.embed_batch([line.split() for line in LINES])
-    for name, array in arrays_in(output).items():
-        assert np.linalg.norm(array - exact[int(name)]) <= 0.02 * np.linalg.norm(exact[int(name)])
-    assert "float32, bfloat16, auto" in run(*FILES, "--precision", "fp16", text, output, code=1)
-
-
 @pytest.mark.slow
 def test_what_is_told(text: Path, output: Path, tmp_path: Path) -> None:
     warning = "--lang is de, but the biLM was trained on the language en"
@@ -282,7 +274,7 @@ def test_a_folder_of_shards(files: Path, tmp_path: Path, monkeypatch: pytest.Mon
     arguments = (files, out, "--format", "spacy", "--docs", "--layers", "top", "--shard-size", 30)
     said = embed(*arguments)
     assert "5 documents, 6 sentences, 16 tokens, " in said
-    assert "93.0 of 93.0B (100%)" in said  # the progress bar
+    assert "of 93.0B (" in said  # the progress bar; how far it is when it is drawn depends on the time
     assert "left out and listed in" in said
     assert len((out / "skipped.jsonl").read_text(encoding="utf8").splitlines()) == 1
     register("elmo")  # as an elmo pipe does

@@ -1,14 +1,13 @@
-"""`elmo pack MODEL OUT`, and `elmo evaluate en_mini TEXT`."""
+"""`elmo pack MODEL OUT`."""
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 
 import commands
 import pytest
-from embedded_case import OPTIONS, TEXT, embed, make_package, model_of
+from embedded_case import OPTIONS, model_of
 
 from spacy_elmo.formats import read_weights
 from spacy_elmo.pretraining.language_model import LanguageModel
@@ -77,18 +76,3 @@ def test_a_stopped_command(model: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr("spacy_elmo.pretraining.pack.write_weights", interrupted)
     assert "stopped" in run("pack", model, tmp_path / "packed", code=130)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-@pytest.mark.slow
-def test_evaluating_the_embedded_bilm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")
-    bilm = embed(monkeypatch, tmp_path / "bilms")
-    assert "spacy-elmo-en-mini-softmax" in run("evaluate", "en_mini", "text.txt", code=1)
-    package = make_package(monkeypatch, tmp_path / "site" / "softmax_package_evaluated", bilm / "weights.hdf5")
-    model_of().save(tmp_path / "model")
-    expected = json.loads(run("evaluate", "model", "text.txt", "--json"))
-    got = json.loads(run("evaluate", "en_mini", "text.txt", "--json"))
-    assert got == expected | {"model": "en_mini"}
-    for path in (bilm / "weights.hdf5", package / "softmax.hdf5"):
-        assert "the same" in run("evaluate", "en_mini", "text.txt", "--per-sentence", path, code=1)

@@ -105,17 +105,6 @@ def test_debug_config(folder: Path) -> None:
     assert "elmo -> stoer" in output, output[:600]
 
 
-def test_info_and_find_function(folder: Path) -> None:
-    assert "['sentencizer', 'elmo']" in run("info", folder / "model")
-    name = "spacy-elmo.windows.v1"
-    assert f"Found registered function '{name}'" in run("find-function", name, "-r", "span_getters")
-
-
-def test_benchmark_speed(folder: Path) -> None:
-    sizes = ("--batches", "30", "--batch-size", "2", "-w", "1")
-    assert "Mean:" in run("benchmark", "speed", folder / "model", folder / "texts.spacy", *sizes)
-
-
 # A pipeline trained on [x; ELMo] by spaCy's own commands
 
 SENTENCES = ["Ann sat on the bank", "Bob left Rome", "Rome likes Ann", "The bank left Bob"]

@@ -35,7 +35,8 @@ def test_golden(name: str, golden: Path) -> None:
     np.testing.assert_array_equal(ids, expected)
 
 
-words = st.text(max_size=40) | st.sampled_from(["<S>", "</S>", "", "\0", "a\0", "\ud800", "x\udfffy", "é" * 30])
+SOME = ["<S>", "</S>", "", "\0", "a\0", "\ud800", "x\udfffy", "é" * 30]
+words = st.text("ab<S>/é東🙂\0", max_size=40) | st.sampled_from(SOME)
 
 
 @settings(max_examples=30, deadline=None)

@@ -1,4 +1,4 @@
-"""What is in an HDF5 file of a stranger: kinds, facts and softmaxes, looked for in a process of its own."""
+"""What is in an HDF5 file of a stranger: kinds, facts and softmaxes; the slow tests read in a process of its own."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from reading import read_here
 from weight_files import make_heap_cycle
 
 from spacy_elmo.errors import ElmoError, VectorsError, WeightsError
@@ -45,12 +46,14 @@ def adaptive(tmp_path: Path) -> Path:
     return path
 
 
-def test_kinds(weights: Path, vectors: Path, softmax: Path, adaptive: Path) -> None:
+def test_kinds(weights: Path, vectors: Path, softmax: Path, adaptive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_here(monkeypatch)
     kinds = {weights: "weights", vectors: "vectors", softmax: "softmax", adaptive: "softmax"}
     assert {path: ask_kind(path) for path in kinds} == kinds
 
 
-def test_softmaxes(softmax: Path, adaptive: Path) -> None:
+def test_softmaxes(softmax: Path, adaptive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_here(monkeypatch)
     for path, cutoffs in ((softmax, None), (adaptive, [3, 5])):
         got, expected = ask_output_layer(path), read_output_layer(path)
         assert got[0] == expected[0] == cutoffs
@@ -60,7 +63,8 @@ def test_softmaxes(softmax: Path, adaptive: Path) -> None:
             assert got[1][name].shape == values.shape
 
 
-def test_facts(weights: Path, vectors: Path) -> None:
+def test_facts(weights: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_here(monkeypatch)
     assert ask_vectors(vectors) == (3, (3, 2, 4), False, True)
     with h5py.File(weights) as file:
         assert ask_shapes(weights) == [(name, file[name].shape) for name in MAIN]

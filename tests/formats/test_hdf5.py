@@ -69,7 +69,7 @@ def created(**how: object) -> Callable[[h5py.File, np.ndarray], None]:
     ("make", "parts"),
     [
         (virtual, ["virtual"]),
-        (external, ["in another file"]),
+        (external, ["stored in another file"]),
         (created(data=None, shape=(10, 32), dtype="f4"), ["stores 0 bytes for 1,280 bytes"]),
         (created(data=None, shape=(10, 32), dtype="f4", chunks=(5, 32)), ["stores 0 bytes for 1,280 bytes"]),
         (one_of_two_chunks, ["incomplete"]),

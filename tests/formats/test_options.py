@@ -170,7 +170,7 @@ def test_options_of_other_networks() -> None:
     """The keys of ELMoForManyLangs' cnn_50_100_512_4096_sample.json, and bilm-tf's options for word ids."""
     with pytest.raises(OptionsError, match=r"^o\.json: the options of a model of ELMoForManyLangs.*another network"):
         BiLMOptions.from_dict({"encoder": {"dim": 4096}, "token_embedder": {"n_highway": 2}, "dropout": 0.1}, "o.json")
-    with pytest.raises(OptionsError, match=r"^o\.json: the key char_cnn is missing\. .*numbers of words"):
+    with pytest.raises(OptionsError, match=r"^o\.json: the key char_cnn is missing, .*numbers of words"):
         BiLMOptions.from_dict({"lstm": VALID["lstm"], "n_tokens_vocab": 793471}, "o.json")
 
 
@@ -178,10 +178,6 @@ FILES = {
     "empty": b"",
     "cut": b'{"lstm": {',
     "not JSON": b"\x89HDF\r\n\x1a\n",
-    "deep": b"[" * 100_000,
-    "deep object": b'{"lstm":' * 100_000,
-    "duplicate key": b'{"lstm": {}, "lstm": {}}',
-    "long integer": b'{"lstm": ' + b"9" * 5_000 + b"}",
 }
 
 

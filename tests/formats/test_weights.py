@@ -31,7 +31,6 @@ from spacy_elmo.errors import WeightsError
 from spacy_elmo.formats import (
     BiLMOptions,
     expected_parameters,
-    parameter_problems,
     read_options,
     read_weights,
     write_weights,
@@ -81,12 +80,6 @@ def test_golden(name: str, golden: Path, tmp_path: Path) -> None:
         assert got[dataset].tobytes() == values.tobytes()
 
 
-def test_tiny_fixture(tiny_fixture: Path) -> None:
-    options = read_options(tiny_fixture / "options.json")
-    arrays = read_weights(tiny_fixture / "lm_weights.hdf5", options)
-    assert not parameter_problems(options, {name: array.shape for name, array in arrays.items()})
-
-
 @st.composite
 def small_models(draw: st.DrawFn) -> tuple[BiLMOptions, tuple[str, ...]]:
     filters = draw(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=3))
@@ -111,7 +104,7 @@ def small_models(draw: st.DrawFn) -> tuple[BiLMOptions, tuple[str, ...]]:
     return options, tuple(draw(st.sets(st.sampled_from(optional))))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(small_models(), st.integers(0, 2**31))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, model: tuple, seed: int) -> None:
     options, extra = model
@@ -206,13 +199,6 @@ def test_files_that_are_no_weights(tmp_path: Path, options: BiLMOptions) -> None
         refused(path, options, "not an HDF5 file")
     h5py.File(path, "w").close()
     refused(path, options, "char_embed", "and 13 more", "nothing")
-
-
-def test_cut_short(weights: Path, options: BiLMOptions) -> None:
-    content = weights.read_bytes()
-    for share in (0.1, 0.5, 0.9, 0.999):
-        weights.write_bytes(content[: int(len(content) * share)])
-        refused(weights, options, "cut short")
 
 
 def zeros(*shape: int) -> np.ndarray:
@@ -419,14 +405,13 @@ def test_as_their_sources_read(tmp_path: Path, case: str) -> None:
     options = replace(PLAIN, **changes)  # type: ignore[arg-type]
     arrays = random_arrays(options, extra)
     write_weights(tmp_path / "weights.hdf5", options, arrays)
-    ours, allennlp, bilm_tf = readers_of(options, arrays)
+    problems = readers_of(options, arrays)
     with h5py.File(tmp_path / "weights.hdf5") as file:
-        assert bool(allennlp.problems) is allennlp_refuses(options, file)
-        assert bool(bilm_tf.problems) is bilm_tf_refuses(options, file)
-    assert not ours.problems
-    assert np.isin([ours.name, allennlp.name, bilm_tf.name], ["this package", "AllenNLP", "bilm-tf"]).all()
+        assert bool(problems["AllenNLP"]) is allennlp_refuses(options, file)
+        assert bool(problems["bilm-tf"]) is bilm_tf_refuses(options, file)
+    assert not problems["this package"]
     if not extra:
-        assert readers_of(options) == [ours, allennlp, bilm_tf]
+        assert readers_of(options) == problems
 
 
 def allennlp_asks_for(contents: Any) -> None:
@@ -462,13 +447,11 @@ def test_what_an_options_file_leaves_out(key: str, value: object) -> None:
             refused.append(False)
         except (KeyError, TypeError, AssertionError):
             refused.append(True)
-    _, allennlp, bilm_tf = readers_of(options, None, contents)
-    assert (bool(allennlp.problems), bool(bilm_tf.problems)) == (
-        refused[0] or name == "use_skip_connections",
-        refused[1],
-    )
+    problems = readers_of(options, None, contents)
+    assert bool(problems["AllenNLP"]) == (refused[0] or name == "use_skip_connections")
+    assert bool(problems["bilm-tf"]) == refused[1]
     if value is ... and refused[1]:
-        assert bilm_tf.problems == [f"no {key} in options.json"]
+        assert problems["bilm-tf"] == [f"no {key} in options.json"]
 
 
 def test_the_line() -> None:

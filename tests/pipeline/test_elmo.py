@@ -23,7 +23,7 @@ from spacy.training.loggers import console_logger
 from thinc.api import Model, NumpyOps, Ops, get_ops, use_ops
 from thinc.util import has_cupy_gpu
 
-from spacy_elmo import restore_vectors, tfhub_outputs
+from spacy_elmo import restore_vectors
 from spacy_elmo.errors import ElmoError, NotEmbeddedError, OtherLanguageWarning, SettingsError
 from spacy_elmo.inference import Engine
 from spacy_elmo.pipeline.elmo import ElmoPipe
@@ -515,20 +515,3 @@ def test_layers_are_the_ops_arrays(ops: Ops) -> None:
         assert type(doc._.elmo_layers) is kind
         for name in ("elmo", "elmo_layers"):
             np.testing.assert_allclose(on_cpu(ops, doc._.get(name)), on_cpu(ops, expected._.get(name)), atol=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
-def test_docs_with_the_ops_arrays_are_written_and_read(ops: Ops, store: str) -> None:
-    nlp = build(ops, store=store)
-    doc = nlp(TEXTS_OPS[0])
-    copy = Doc(nlp.vocab).from_bytes(doc.to_bytes())
-    np.testing.assert_allclose(on_cpu(ops, copy._.elmo), on_cpu(ops, doc._.elmo), atol=1e-6)
-
-
-@pytest.mark.slow
-def test_vectors_and_outputs(ops: Ops) -> None:
-    nlp = build(ops, set_vectors=True)
-    doc = nlp(TEXTS_OPS[0])
-    assert doc.similarity(doc[2:4]) == pytest.approx(doc[2:4].similarity(doc))
-    np.testing.assert_allclose(on_cpu(ops, tfhub_outputs(doc)["default"]), on_cpu(ops, doc._.elmo).mean(0), atol=1e-5)

@@ -27,9 +27,11 @@ NONE = {"store": "none"}
 
 @pytest.fixture(autouse=True)
 def nothing_is_left() -> Any:
+    gc.freeze()  # so that a collection looks at the objects of the test alone
     yield
     if _HELD:
         gc.collect()
+    gc.unfreeze()
     assert not _HELD  # no doc of the test lives any more
 
 

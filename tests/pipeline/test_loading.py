@@ -38,6 +38,11 @@ def make(name: str) -> tuple[Language, ElmoPipe]:
 make_once = cache(make)
 
 
+@cache
+def unchanged() -> bytes:
+    return make_once("random_a")[1].to_bytes()
+
+
 @pytest.fixture(scope="module")
 def saved() -> bytes:
     return make("random_b")[1].to_bytes()
@@ -66,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def assert_refused(data: bytes, folder: Path) -> None:
     """As bytes, and as a folder: the pipe stays as it was."""
     _, pipe = make_once("random_a")
-    before = pipe.to_bytes()
+    before = unchanged()
     (folder / "model").write_bytes(srsly.msgpack_loads(data)["model"])
     for load in (lambda: pipe.from_bytes(data), lambda: pipe.from_disk(folder)):
         with pytest.raises(ElmoError, match="the saved biLM"):
@@ -255,13 +260,14 @@ def test_a_damaged_pipeline_folder_is_refused_while_spacy_loads_it(tmp_path: Pat
         spacy.load(tmp_path / "pipeline")
 
 
-@pytest.fixture
-def nlp(tmp_path: Path) -> Language:
+@pytest.fixture(scope="module")
+def nlp(tmp_path_factory: pytest.TempPathFactory) -> Language:
     """A pipeline on files that are gone by the time the tests reload it."""
-    shutil.copytree(GOLDEN / "random_b", tmp_path / "files")
-    nlp = pipeline(None, {"bilm": str(tmp_path / "files")})
+    folder = tmp_path_factory.mktemp("bilm") / "files"
+    shutil.copytree(GOLDEN / "random_b", folder)
+    nlp = pipeline(None, {"bilm": str(folder)})
     nlp.initialize()
-    shutil.rmtree(tmp_path / "files")
+    shutil.rmtree(folder)
     return nlp
 
 

@@ -502,19 +502,6 @@ def test_a_tuned_bilm_that_was_not_saved_is_missed_in_another_pipeline(recwarn: 
     assert not recwarn.list
 
 
-@pytest.mark.slow
-def test_a_warning_does_not_hide_the_wrong_bilm_from_who_loads_the_pipeline(tmp_path: Path) -> None:
-    nlp = tuned("tagger")
-    nlp.update(examples(nlp), sgd=Adam(0.01))
-    nlp.remove_pipe("elmo")
-    nlp.add_pipe("elmo", first=True, config=files("random_a"))
-    with pytest.warns(ChangedBiLMWarning):
-        nlp("The tuned biLM is gone")
-    nlp.to_disk(tmp_path)
-    with pytest.warns(ChangedBiLMWarning):
-        spacy.load(tmp_path)("And does not come back")
-
-
 def living_tensors() -> int:
     gc.collect()
     return sum(issubclass(type(thing), torch.Tensor) for thing in gc.get_objects())
@@ -547,13 +534,3 @@ def test_a_doc_that_was_changed_before_the_component() -> None:
     doc._.elmo = None
     with pytest.raises(NotEmbeddedError, match="has nothing in"):
         tagger.begin_update([doc])
-
-
-@pytest.mark.slow
-def test_rehearsing() -> None:
-    nlp = tuned("tagger")
-    optimizer = nlp.resume_training()
-    gold = examples(nlp)
-    for example in gold:
-        nlp.get_pipe("elmo")(example.predicted)
-    nlp.get_pipe("tagger").rehearse(gold, sgd=optimizer)
