@@ -4,6 +4,7 @@ from .allennlp.elmo import Elmo, batch_to_ids
 from .allennlp.elmo_bilm import _ElmoBiLm
 from .allennlp.embedder import ElmoEmbedder
 from .analysis.neighbours import WordIndex, build_index
+from .analysis.prediction import predict_words
 from .pipeline.attributes import restore_vectors, tfhub_outputs
 from .pipeline.encoding import encode
 from .pipeline.mixes import learned_mixes
@@ -19,6 +20,7 @@ __all__ = [
     "build_index",
     "encode",
     "learned_mixes",
+    "predict_words",
     "restore_vectors",
     "tfhub_outputs",
 ]

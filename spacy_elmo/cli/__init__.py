@@ -14,11 +14,13 @@ from .demo import demo
 from .download import download
 from .embed import embed
 from .evaluate import evaluate
+from .explore import explore
 from .info import info
 from .init_config import init_config
 from .init_pretrain_config import init_pretrain_config
 from .neighbours import neighbours
 from .pack import pack
+from .predict import predict
 from .pretrain import CONTEXT, PretrainCommand, pretrain
 from .probe import probe
 from .similar import similar
@@ -38,7 +40,8 @@ def register(*commands: Callable[..., None], **settings: Any) -> None:
 
 
 # in the order of use: first looks, vectors, components, training of a biLM
-register(demo, info, download, embed, similar, neighbours, init_config, weights, init_pretrain_config, vocab)
+register(demo, explore, info, download, embed, similar, predict, neighbours, init_config, weights)
+register(init_pretrain_config, vocab)
 register(pretrain, context_settings=CONTEXT, cls=PretrainCommand)
 register(evaluate, probe, wsd, pack)
 spacy_app.add_typer(app)

@@ -48,6 +48,10 @@ class Softmax(nn.Module):
         with torch.no_grad():
             self.bias.zero_() if log_probabilities is None else self.bias.copy_(log_probabilities)
 
+    def log_probabilities(self, x: Tensor) -> Tensor:
+        """Return the logarithm of each word's probability, *Shape:* (rows, n_words). x: *Shape:* (rows, projection_dim)."""
+        return F.log_softmax(F.linear(x, self.weight, self.bias), 1)
+
     @torch.no_grad()
     def loss(self, x: Tensor, targets: Tensor) -> Tensor:
         """Return -log p(target) by the full softmax, in nats, *Shape:* (rows,). It is not differentiable.
@@ -292,6 +296,13 @@ class AdaptiveSoftmax(nn.Module):
         bounds = [*self.cutoffs, self.n_words]
         clusters = [log_probabilities[start:stop].logsumexp(0, keepdim=True) for start, stop in pairwise(bounds)]
         self.bias.copy_(torch.cat([log_probabilities[: self.cutoffs[0]], *clusters]))
+
+    def log_probabilities(self, x: Tensor) -> Tensor:
+        """Return the logarithm of each word's probability, *Shape:* (rows, n_words). x: *Shape:* (rows, projection_dim)."""
+        first, n_frequent = F.log_softmax(F.linear(x, self.weight) + self.bias, 1), self.cutoffs[0]
+        within = [F.log_softmax(F.linear(F.linear(x, down), words), 1) for down, words in zip(self.down, self.words)]
+        clusters = [first[:, n_frequent + i, None] + log_p for i, log_p in enumerate(within)]
+        return torch.cat([first[:, :n_frequent], *clusters], 1)
 
     def forward(self, x: Tensor, targets: Tensor, matmul_dtype: torch.dtype | None = None) -> Tensor:
         """Return -log p(target) in nats, *Shape:* (rows,), differentiable. Parameters: as in `adaptive_losses`."""

@@ -1,0 +1,225 @@
+"""`elmo explore`: the page in a real browser, beside Python's own vectors and predictions."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+import spacy
+from commands import run
+
+from spacy_elmo import ElmoEmbedder, predict_words
+from spacy_elmo.analysis.prediction import probabilities
+from spacy_elmo.cli.explore import PREDICTED_WORDS
+from spacy_elmo.errors import SettingsError
+from spacy_elmo.modules.loading import embedded_files
+from spacy_elmo.pretraining.language_model import LanguageModel
+
+SENTENCE = "The émigrés sat on the bank of the river ."
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """The folder of en_mini with its softmax."""
+    folder = tmp_path_factory.mktemp("en_mini")
+    embedded = Path(embedded_files()[1]).parent
+    softmax = Path(__file__).parents[2] / "packages" / "en_mini_softmax" / "spacy_elmo_en_mini_softmax"
+    for file in (
+        embedded / "options.json",
+        embedded / "weights.hdf5",
+        softmax / "softmax.hdf5",
+        softmax / "vocabulary.txt",
+    ):
+        shutil.copy(file, folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def page_file(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("explore") / "explore.html"
+    assert f"{path}: 41 occurrences of 5 words" in run("elmo", "explore", path, "--model", model)
+    return path
+
+
+@pytest.fixture(scope="module")
+def page(page_file):
+    """The page in Chromium, and what it must not do: requests, and errors in the console."""
+    api = pytest.importorskip("playwright.sync_api", reason="the page's tests need pip install playwright")
+    if CHROMIUM is None:
+        pytest.skip("the page's tests need Chromium (apt-get install chromium)")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page()
+        faults: list[str] = []
+        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on(
+            "request",
+            lambda request: None if request.url.startswith(("file:", "data:", "blob:")) else faults.append(request.url),
+        )
+        page.goto(page_file.as_uri())
+        page.wait_for_selector("body[data-ready]", timeout=120_000)
+        yield page
+        browser.close()
+        assert faults == []
+
+
+def read(page, sentence):
+    page.fill("#sentence", sentence)
+    page.press("#sentence", "Enter")
+    page.wait_for_function(
+        "n => sentence.words.length === n && document.querySelector('#predictions li')", arg=len(sentence.split())
+    )
+
+
+def test_size(page_file):
+    assert page_file.stat().st_size < 12_000_000
+
+
+@pytest.mark.slow
+def test_vectors_are_those_of_python(page):
+    read(page, SENTENCE)
+    got = np.array(page.evaluate("sentence.layers.map(layer => layer.map(vector => [...vector]))"))
+    expected = ElmoEmbedder().embed_sentence(SENTENCE.split())
+    np.testing.assert_allclose(got, expected, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_predictions_are_those_of_python(page, model):
+    read(page, SENTENCE)
+    place = SENTENCE.split().index("bank")
+    page.click(f"#tokens button:nth-child({place + 1})")
+    got = page.evaluate("place => sentence.ask({place}).then(answer => answer.predictions)", place)
+    language_model = LanguageModel.load(model)
+    for found, p in zip(got, probabilities(language_model, SENTENCE.split())):
+        p = p[place, :PREDICTED_WORDS] / p[place, :PREDICTED_WORDS].sum()
+        order = np.argsort(-p)[:10]
+        assert [word for word, _ in found] == [language_model.words[k] for k in order]
+        np.testing.assert_allclose([value for _, value in found], p[order], rtol=1e-3)
+    both = dict(predict_words(spacy.blank("en")(SENTENCE), place, model=model).both)
+    assert all(both[word] == pytest.approx(value, rel=0.02) for word, value in got[2] if word in both)
+
+
+@pytest.mark.slow
+def test_points_move_with_the_slider_and_can_be_hovered_and_pinned(page):
+    page.select_option("#word", "spring")
+    count = page.evaluate("contexts.group.length")
+    places = {}
+    for layer in ("1", "2", "0"):
+        page.evaluate(
+            "value => { const s = document.getElementById('layer'); s.value = value; s.dispatchEvent(new Event('input')); }",
+            layer,
+        )
+        places[layer] = np.array(page.evaluate("contexts.places"))
+        assert len(places[layer]) == count
+    assert np.abs(places["1"] - places["2"]).max() > 0.1
+    assert np.abs(places["0"]).max() < 0.05  # layer 0 sees the word alone
+    page.evaluate(
+        "() => { const s = document.getElementById('layer'); s.value = 1; s.dispatchEvent(new Event('input')); }"
+    )
+    x, y = page.evaluate("contexts.screen[0]")
+    page.hover("#points", position={"x": x, "y": y})
+    assert "spring" in page.inner_text("#hovered").lower()
+    page.click("#points", position={"x": x, "y": y})
+    nearest = page.inner_text("#nearest")
+    assert nearest.startswith("Nearest to") and len(page.query_selector_all("#nearest li")) == min(10, count - 1)
+    # the order is that of the cosines of Python's vectors
+    pinned = page.evaluate("contexts.pinned")
+    vectors = [o["layers"] for o in page.evaluate("contexts.group.map(o => ({layers: o.layers.map(l => [...l])}))")]
+    sentences = page.evaluate("contexts.group.map(o => o.words)")
+    own = page.evaluate("contexts.group.map(o => o.place)")
+    exact = [ElmoEmbedder().embed_sentence(words)[:, place] for words, place in zip(sentences, own)]
+    np.testing.assert_allclose(np.array(vectors), np.array(exact), atol=0.02)
+    norms = [v[1] / np.linalg.norm(v[1]) for v in exact]
+    best = max((float(norms[pinned] @ v), i) for i, v in enumerate(norms) if i != pinned)
+    assert float(page.inner_text("#nearest li:first-child b")) == pytest.approx(best[0], abs=0.005)
+
+
+@pytest.mark.slow
+def test_keyboard_reaches_points_and_words(page):
+    page.focus("#points")
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowRight")
+    first = page.evaluate("contexts.hovered")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("contexts.hovered") != first
+    page.keyboard.press("Enter")
+    assert page.evaluate("contexts.pinned === contexts.hovered")
+    page.focus("#tokens button[aria-pressed=true]")
+    before = page.evaluate("sentence.chosen")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("sentence.chosen") == before + 1
+
+
+@pytest.mark.slow
+def test_a_typed_word_joins_the_points(page):
+    page.select_option("#word", "bank")
+    before = page.evaluate("contexts.group.filter(o => !o.own).length")
+    read(page, "She robbed a bank yesterday .")
+    assert page.evaluate("contexts.group.length") == before + 1
+    assert "your sentence" in page.inner_text("#legend")
+
+
+def test_words_that_do_not_occur_are_refused(tmp_path):
+    output = tmp_path / "explore.html"
+    assert "--words is zebra" in run("elmo", "explore", output, "--words", "zebra", code=1)
+    assert not output.exists()
+
+
+def test_a_text_with_a_pipeline_gives_tags_documents_and_mixes(tmp_path):
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.txt").write_text(f"A bank in town {name} .\nThe bank of the river .\n", encoding="utf8")
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "PLACE", "pattern": "bank"}])
+    nlp.to_disk(tmp_path / "pipeline")
+    page, parquet = tmp_path / "page.html", tmp_path / "points.parquet"
+    texts = (tmp_path / "one.txt", tmp_path / "two.txt")
+    run("elmo", "explore", page, *texts, "--words", "bank", "--pipeline", tmp_path / "pipeline", "--parquet", parquet)
+    data = json.loads(re.search('<script id="data"[^>]*>(.*?)</script>', page.read_text(encoding="utf8"))[1])
+    values = [occurrence["values"] for occurrence in data["words"]["bank"]]
+    assert values == [{"document": f"{name}.txt", "entity": "PLACE"} for name in ("one", "one", "two", "two")]
+    rows = pyarrow.parquet.read_table(parquet).to_pylist()
+    expected = ElmoEmbedder().embed_sentence("A bank in town one .".split())[:, 1].mean(0)
+    np.testing.assert_allclose(rows[0].pop("vector"), expected, atol=1e-5)
+    assert rows[0] == {"word": "bank", "sentence": "A bank in town one .", "document": "one.txt", "entity": "PLACE"}
+
+
+@pytest.mark.parametrize("i", [2, -5])
+def test_predict_words_reads_the_sentence_without_the_word(model, i):
+    doc = spacy.blank("en")("The cat sat on the mat .")
+    found, words = predict_words(doc, i, 5, model), [token.text for token in doc]
+    language_model = LanguageModel.load(model)
+    layers = ElmoEmbedder().embed_sentence(words)[2]  # the engine, not the module that predicts
+    weight, bias = (value.numpy() for value in language_model.softmax.state_dict().values())
+    p = []
+    for h in (layers[1, :128], layers[3, 128:]):
+        exponentials = np.exp(weight.astype(np.float64) @ h + bias)
+        p.append(exponentials / exponentials.sum())
+    p.append(p[0] * p[1] * np.arange(1, len(bias) + 1))
+    p[2] /= p[2].sum()
+    for got, expected in zip(found, p):
+        order = np.argsort(-expected)[:5]
+        assert [word for word, _ in got] == [language_model.words[k] for k in order]
+        np.testing.assert_allclose([value for _, value in got], expected[order], rtol=1e-4)
+
+
+def test_predict_words_reads_the_sentence_of_the_token_and_refuses_places_outside(model):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    two, one = nlp("It rains . The cat sat ."), nlp("The cat sat .")
+    assert predict_words(two, 4, model=model) == predict_words(one, 1, model=model)
+    with pytest.raises(SettingsError, match="i is 4, but the doc has 4 tokens"):
+        predict_words(one, 4, model=model)
+
+
+def test_predict_prints_each_place(model):
+    found = json.loads(run("elmo", "predict", "The cat sat on the mat .", "--model", model, "--top", 2, "--json"))
+    doc = spacy.blank("en")("The cat sat on the mat .")
+    assert [place.pop("word") for place in found] == [token.text for token in doc]
+    expected = predict_words(doc, 3, 2, model)._asdict()
+    assert found[3] == {name: [list(pair) for pair in words] for name, words in expected.items()}
