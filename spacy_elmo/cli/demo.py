@@ -85,37 +85,62 @@ def similarities(found: list[SampleWord]) -> tuple[npt.NDArray[np.float64], npt.
 
 
 def plot_senses(found: list[SampleWord], path: Path) -> bool:
-    """Plot each word's occurrences by layer, and the similarities of each word and of all. False: no matplotlib."""
+    """Plot the occurrences of the first word in the layers above layer 0, for a slide. False: no matplotlib."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
         return False
-    words, n_layers = _words(found), len(found[0].layers)
-    figure = Figure(figsize=(3.2 * (n_layers + 1), 2.6 * (len(words) + 1)), layout="constrained")
+    word, group = next(iter(_words(found).items()))
+    senses, n_layers = list(dict.fromkeys(one.sense for one in group)), len(found[0].layers)
+    figure = Figure(figsize=(6.4 * (n_layers - 1), 6.4), layout="constrained")
     FigureCanvasAgg(figure)
-    figure.suptitle("Occurrences of a word by layer (two principal components each), and their mean cosine similarity")
-    grid = figure.add_gridspec(len(words) + 1, n_layers + 1)
-    for row, (word, group) in enumerate(words.items()):
-        for layer in range(n_layers):
-            axes = figure.add_subplot(grid[row, layer])
-            places = _plane(np.stack([one.layers[layer] for one in group]))
-            for sense, colour in zip(dict.fromkeys(one.sense for one in group), ("#1f77b4", "#d95f02")):
-                chosen = places[[one.sense == sense for one in group]]
-                axes.scatter(chosen[:, 0], chosen[:, 1], color=colour, label=sense, alpha=0.8)
-            axes.set_title(f"{word}, layer {layer}", fontsize=9)
-            axes.set_xticks([])
-            axes.set_yticks([])
-            if layer == 0:
-                axes.legend(fontsize=8)
-        axes = figure.add_subplot(grid[row, n_layers])
-        _draw_similarities(axes, group, "mean cosine")
-        if row == 0:
-            axes.legend(fontsize=8, loc="upper center", ncols=2, columnspacing=1)
-    _draw_similarities(figure.add_subplot(grid[-1, :]), found, "all words, mean cosine")
+    figure.suptitle(f"What ELMo makes of “{word}” in {len(group)} sentences", fontsize=20)
+    figure.supxlabel(
+        f"Layer 0 sees the characters alone: there all {len(group)} are one and the same point.", fontsize=14
+    )
+    for layer in range(1, n_layers):
+        axes = figure.add_subplot(1, n_layers - 1, layer)
+        same, different = (values[layer] for values in similarities(group))
+        axes.set_title(f"layer {layer}: cosine {same:.2f} in one sense, {different:.2f} between senses", fontsize=14)
+        axes.set(xticks=[], yticks=[])
+        axes.margins(0.15)
+        places = _plane(np.stack([one.layers[layer] for one in group]))
+        for sense, colour, marker in zip(senses, ("#0072b2", "#d55e00"), "os"):
+            chosen = places[[one.sense == sense for one in group]]
+            axes.scatter(*chosen.T, s=130, color=colour, marker=marker, label=sense)
+        _label(axes, places, [_context(one) for one in group])
+        if layer == 1:
+            axes.legend(fontsize=14, loc="upper center", ncols=len(senses))
     with replacing(path, CommandError) as temporary, writing(path, CommandError):
         figure.savefig(temporary, format="png", dpi=110)
     return True
+
+
+def _context(one: SampleWord, around: int = 3) -> str:
+    """Return the word with some words of its sentence on both sides."""
+    words = one.sentence.split()
+    place = [word.lower() for word in words].index(one.word)
+    start, end = max(0, place - around), place + around + 1
+    return "… " * (start > 0) + " ".join(words[start:end]) + " …" * (end < len(words))
+
+
+def _label(axes: Any, places: npt.NDArray[np.float32], labels: list[str]) -> None:
+    """Write each label beside its point, on the side where there is room, and none over another."""
+    size = np.ptp(places, axis=0)
+    left = places[:, 0] < places[:, 0].min() + size[0] / 2
+    for side, align in ((1, "left"), (-1, "right")):
+        order = [i for i in np.argsort(places[:, 1]) if left[i] == (side > 0)]
+        heights, gap = places[order, 1].copy(), 0.075 * size[1]
+        for _ in range(100):  # push neighbours apart until all are far enough from each other
+            for k in range(len(heights) - 1):
+                missing = max(0.0, gap - (heights[k + 1] - heights[k]))
+                heights[k : k + 2] += (-missing / 2, missing / 2)
+        for i, height in zip(order, heights):
+            near = [places[k, 0] * side for k in order if abs(places[k, 1] - height) < gap]
+            x = side * (max([places[i, 0] * side, *near]) + 0.06 * size[0])
+            line = {"arrowstyle": "-", "color": "#999999", "lw": 0.8}
+            axes.annotate(labels[i], places[i], (x, height), fontsize=11, va="center", ha=align, arrowprops=line)
 
 
 def _plane(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -125,15 +150,3 @@ def _plane(points: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     centred = points - points.mean(0)
     result: npt.NDArray[np.float32] = centred @ np.linalg.svd(centred, full_matrices=False)[2][:2].T
     return result
-
-
-def _draw_similarities(axes: Any, found: list[SampleWord], title: str) -> None:
-    """Draw two bars for each layer: the mean cosine of pairs of the same sense, and of different senses."""
-    same, different = similarities(found)
-    bars = np.arange(len(same))
-    axes.bar(bars - 0.2, same, 0.4, label="same sense", color="#4c9f70")
-    axes.bar(bars + 0.2, different, 0.4, label="different senses", color="#bbbbbb")
-    axes.set_ylim(min(0.0, float(min(same.min(), different.min()))), 1.35)  # a cosine is 1 at most; the legend is above
-    axes.set_yticks(np.arange(0, 1.1, 0.2))
-    axes.set_xticks(bars, [f"layer {k}" for k in bars], fontsize=8)
-    axes.set_title(title, fontsize=9)

@@ -37,7 +37,9 @@ PREDICTED_WORDS = 32000
 
 def explore(
     output: Path = Arg(..., metavar="OUTPUT", help="HTML file to write"),
-    texts: list[Path] | None = Arg(None, metavar="[TEXT]...", help=f"{TEXTS}; default: sentences with bank, spring ..."),
+    texts: list[Path] | None = Arg(
+        None, metavar="[TEXT]...", help=f"{TEXTS}; default: sentences with bank, spring ..."
+    ),
     words: str = Opt("", metavar="WORD,WORD", help="Words whose occurrences are shown; default: the most frequent"),
     model: str | None = Opt(None, "--model", "-m", metavar="MODEL", help="Folder or name of a biLM; default: en_mini"),
     pipeline: str | None = Opt(
@@ -81,10 +83,8 @@ def explore(
     bilm, can_predict = pack_bilm(choice, predictions)
     page = make_page(name, found, sentences, vectors, bilm, can_predict, nlp)
     write_text(page, output)
-    n = sum(map(len, found.values()))
-    msg.good(
-        f"{output}: {n:,} occurrences of {len(found)} words, {output.stat().st_size / 1e6:.1f} MB. Open it in a browser."
-    )
+    n, size = sum(map(len, found.values())), output.stat().st_size
+    msg.good(f"{output}: {n:,} occurrences of {len(found)} words, {size / 1e6:.1f} MB. Open it in a browser.")
     if predictions and not can_predict:
         msg.warn(f"{name} has no softmax (or an adaptive one), so the page predicts no words: pip install its softmax.")
 
@@ -195,12 +195,12 @@ def pack_bilm(choice: BiLMChoice, predictions: bool) -> tuple[str, bool]:
 def _whole(values: Floats, inputs: tuple[int, ...]) -> tuple[npt.NDArray[Any], Floats]:
     """Return whole numbers and the step of each output. inputs: the axes of one output's values."""
     largest = np.abs(values).max(axis=inputs, keepdims=True).astype(np.float64)
-    for most, kind in ((127, "<i1"), (32767, "<i2")):
+    for most in (127, 32767):
         steps = np.exp2(np.ceil(np.log2(np.maximum(largest, 1e-30) / most)))
         whole = np.rint(values / steps)
-        if most > 127 or np.array_equal(whole * steps, values):
+        if np.array_equal(whole * steps, values):
             break
-    return whole.astype(kind), steps.ravel().astype(np.float32)
+    return whole.astype("<i1" if most == 127 else "<i2"), steps.ravel().astype(np.float32)
 
 
 def _softmax(choice: BiLMChoice) -> tuple[dict[str, Floats] | None, list[str] | None]:

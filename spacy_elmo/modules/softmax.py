@@ -49,7 +49,7 @@ class Softmax(nn.Module):
             self.bias.zero_() if log_probabilities is None else self.bias.copy_(log_probabilities)
 
     def log_probabilities(self, x: Tensor) -> Tensor:
-        """Return the logarithm of each word's probability, *Shape:* (rows, n_words). x: *Shape:* (rows, projection_dim)."""
+        """Return the logarithms of all words' probabilities, *Shape:* (rows, n_words). x: (rows, projection_dim)."""
         return F.log_softmax(F.linear(x, self.weight, self.bias), 1)
 
     @torch.no_grad()
@@ -298,7 +298,7 @@ class AdaptiveSoftmax(nn.Module):
         self.bias.copy_(torch.cat([log_probabilities[: self.cutoffs[0]], *clusters]))
 
     def log_probabilities(self, x: Tensor) -> Tensor:
-        """Return the logarithm of each word's probability, *Shape:* (rows, n_words). x: *Shape:* (rows, projection_dim)."""
+        """Return the logarithms of all words' probabilities, *Shape:* (rows, n_words). x: (rows, projection_dim)."""
         first, n_frequent = F.log_softmax(F.linear(x, self.weight) + self.bias, 1), self.cutoffs[0]
         within = [F.log_softmax(F.linear(F.linear(x, down), words), 1) for down, words in zip(self.down, self.words)]
         clusters = [first[:, n_frequent + i, None] + log_p for i, log_p in enumerate(within)]
