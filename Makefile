@@ -1,4 +1,5 @@
-# make run:  set up, embed the bundled sentences with the embedded biLM, print and draw what its layers tell
+# make run:  set up, embed the bundled sentences with the embedded biLM, print and draw what its layers tell, and write a page
+#            to explore them
 # make quick: set up, then lint, types and the tests worth running after each change
 # make test: set up, then lint, types and all tests
 PYTHON ?= python3.11
@@ -10,6 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 
 run: $(VENV)/installed
 	$(BIN)/python -m spacy elmo demo out
+	$(BIN)/python -m spacy elmo explore out/explore.html --force
 
 # two workers, for two cores; one thread in each. Tests that set two threads wait passively, or those of one worker would
 # spin while the other's work. A file's tests stay together, since they share what is slow to make
@@ -69,7 +71,7 @@ dist: $(VENV)/installed-release
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install -q -c constraints.txt torch
-	$(PIP) install -q -c constraints.txt -e .[plot]
+	$(PIP) install -q -c constraints.txt -e .[plot] ./packages/en_mini_softmax
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
@@ -87,4 +89,4 @@ $(VENV)/installed-release: $(VENV)/installed
 
 clean:
 	rm -rf $(VENV) build dist docs/_build *.egg-info
-	rm -f out/vectors.hdf5 out/senses.png  # of make run; out may also have a pipeline that was trained
+	rm -f out/vectors.hdf5 out/senses.png out/explore.html  # of make run; out may also have a pipeline that was trained

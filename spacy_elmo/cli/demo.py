@@ -108,7 +108,7 @@ def plot_senses(found: list[SampleWord], path: Path) -> bool:
         places = _plane(np.stack([one.layers[layer] for one in group]))
         for sense, colour, marker in zip(senses, ("#0072b2", "#d55e00"), "os"):
             chosen = places[[one.sense == sense for one in group]]
-            axes.scatter(*chosen.T, s=130, color=colour, marker=marker, label=sense)
+            axes.scatter(chosen[:, 0], chosen[:, 1], s=130, color=colour, marker=marker, label=sense)
         _label(axes, places, [_context(one) for one in group])
         if layer == 1:
             axes.legend(fontsize=14, loc="upper center", ncols=len(senses))

@@ -280,7 +280,7 @@ function shaded(value) {
 
 class Sentence {
   constructor(ask, data, onRead) {
-    Object.assign(this, { ask, data, onRead, words: [], layers: [], chosen: 0 });
+    Object.assign(this, { ask, data, onRead, words: [], layers: [], chosen: data.start });
     $("read").addEventListener("submit", (event) => { event.preventDefault(); this.read($("sentence").value); });
     $("tokens").addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];

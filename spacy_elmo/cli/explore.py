@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import html
 import json
+import struct
 from base64 import b64encode
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -84,7 +85,8 @@ def explore(
     page = make_page(name, found, sentences, vectors, bilm, can_predict, nlp)
     write_text(page, output)
     n, size = sum(map(len, found.values())), output.stat().st_size
-    msg.good(f"{output}: {n:,} occurrences of {len(found)} words, {size / 1e6:.1f} MB. Open it in a browser.")
+    msg.good(f"{output}: a page of {size / 1e6:.1f} MB. Words: {len(found)}; occurrences of them: {n:,}")
+    msg.text("Open it in a browser: double-click the file, or press Ctrl+O there. It needs no network.")
     if predictions and not can_predict:
         msg.warn(f"{name} has no softmax (or an adaptive one), so the page predicts no words: pip install its softmax.")
 
@@ -232,14 +234,16 @@ def make_page(
 ) -> str:
     """Return the HTML. bilm: what `pack_bilm` returned."""
     numbers = {number: k for k, number in enumerate(sorted({o.sentence for o in vectors}))}
-    words = {
+    words: dict[str, list[dict[str, Any]]] = {
         word: [
             {"sentence": numbers[o.sentence], "place": o.place, "values": _values(s, s.doc[o.place])}
             for o, s in ((o, sentences[o.sentence]) for o in occurrences)
         ]
         for word, occurrences in found.items()
     }
-    layers, width = next(iter(vectors.values())).shape
+    start = next(iter(found.values()))[0]
+    first = " ".join(token.text for token in sentences[start.sentence].doc)
+    layers, width = vectors[start].shape
     attributes = dict.fromkeys(name for group in words.values() for o in group for name in o["values"])
     data = {
         "words": words,
@@ -248,10 +252,10 @@ def make_page(
         "layers": list(range(layers)),
         "width": width,
         "predictions": predictions,
+        "start": start.place,
         "mixes": [mix.to_dict() for mix in learned_mixes(nlp)],
     }
     points = b"".join(_eight_bits(layer) for group in found.values() for o in group for layer in vectors[o])
-    first = " ".join(token.text for token in sentences[0].doc)
     parts = {
         "name": html.escape(name),
         "sentence": html.escape(first, quote=True),
@@ -266,7 +270,8 @@ def make_page(
 
 def _eight_bits(vector: Floats) -> bytes:
     step = max(float(np.abs(vector).max()), 1e-30) / 127
-    return np.float32(step).astype("<f4").tobytes() + np.rint(vector / step).astype(np.int8).tobytes()
+    values: bytes = np.rint(vector / step).astype(np.int8).tobytes()
+    return struct.pack("<f", step) + values
 
 
 def write_parquet(
