@@ -71,7 +71,7 @@ dist: $(VENV)/installed-release
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install -q -c constraints.txt torch
-	$(PIP) install -q -c constraints.txt -e .[plot] ./packages/en_mini_softmax
+	$(PIP) install -q -c constraints.txt -e .[plot] -e ./packages/en_mini_softmax
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed
