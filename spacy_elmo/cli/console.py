@@ -189,8 +189,7 @@ def give_up() -> None:
 def stoppable() -> Iterator[None]:
     """Make SIGTERM and SIGHUP end the block with a KeyboardInterrupt, as Ctrl-C does, so that files are cleaned up.
 
-    Its argument is the number of the signal, also if a library raises another exception in its place. A signal that is
-    ignored stays ignored, such as SIGHUP under nohup.
+    Its argument is the signal's number, whatever a library raises in its place. Ignored signals stay ignored.
     """
     came: list[int] = []
 

@@ -87,9 +87,8 @@ def _download_file(url: str, sha256: str, folder: Path) -> None:
 def _download_published(name: str, hashes: list[str], folder: Path) -> None:
     """Download the files of a published biLM that are not in a folder, or have another SHA-256 there.
 
-    A model card, README.md, is written beside them: it names addresses, SHA-256 and language. A README.md that no
-    download has written stays as it is. Raises ElmoError if a file can't be downloaded, or if the two are no biLM. Then
-    those that were new are deleted.
+    A model card is written beside them, unless there is one of another origin. If the two are no biLM, those that were
+    new are deleted.
     """
     model = PUBLISHED[name]
     of_weights, of_options = ([*hashes[::-1], None, None])[:2]
@@ -149,12 +148,7 @@ def _file_name(url: str) -> str:
 
 
 def fetch(url: str, target: Path, sha256: str | None) -> str:
-    """Download a file, and return its SHA-256. It appears at its path only when it is complete, with the right SHA-256.
-
-    sha256: 64 hexadecimal digits in lower case; None: any file is accepted.
-
-    Raises DownloadError if it fails; then an earlier file at `target` stays.
-    """
+    """Download a file, and return its SHA-256. It appears when it is complete, with the SHA-256 that is given."""
     with writing(target.parent, DownloadError):
         target.parent.mkdir(parents=True, exist_ok=True)
     for pause in (*PAUSES, None):
@@ -187,10 +181,7 @@ def fetch(url: str, target: Path, sha256: str | None) -> str:
 
 
 def _transfer(url: str, path: Path, title: str) -> str:
-    """Write the content of a URL to a file, and return its SHA-256. Progress is shown on standard error.
-
-    Raises DownloadError if the server answers with no file, and requests.RequestException if the connection breaks.
-    """
+    """Write the content of a URL to a file, and return its SHA-256. Progress is shown on standard error."""
     digest = hashlib.sha256()
     headers = {"Accept-Encoding": "identity"}  # the hash is of the file itself
     # seconds to connect, and between two pieces of the response

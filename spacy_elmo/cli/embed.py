@@ -221,10 +221,7 @@ def embed(
 
 
 def _lines(file: Path, parser: Parser | None, keys: bool) -> tuple[list[str], int]:
-    """Return a file's sentences, words separated by blanks, and how many of its texts have no word.
-
-    parser: makes sentences of the texts; None: a line of plain text is a sentence, which may not be empty.
-    """
+    """Return a file's sentences, words separated by blanks, and how many of its texts have no word."""
     from ..corpus.reading import Parser, read_items, standard_input, warn_of_json
 
     if parser is None and file == STANDARD_INPUT:

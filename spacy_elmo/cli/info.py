@@ -81,10 +81,7 @@ def info(
 
 
 def _find(name: str) -> Path | None:
-    """Return the file or the folder of a biLM that a name stands for; None if it is a saved pipeline.
-
-    Raises ElmoError if there is no such thing, or it is of another kind.
-    """
+    """Return the file or the folder of a biLM that a name stands for; None if it is a saved pipeline."""
     from ..pretraining.language_model import refuse_new_run
 
     refuse_address(name, CommandError)
@@ -183,11 +180,7 @@ def _show_files(paths: list[Path]) -> bool:
 
 
 def _kind_of(path: Path) -> str | ElmoError:
-    """Return the kind of a file, or what is wrong with HDF5.
-
-    HDF5, by content or name, is a softmax, vectors or weights. A file whose name ends in .spacy is docs, and any other
-    file is options.
-    """
+    """Return the kind of a file, by its content or else its name, or what is wrong with HDF5."""
     if path.suffix not in (".hdf5", ".h5") and not is_hdf5(path):
         return DOCS if path.suffix == ".spacy" else OPTIONS
     try:
@@ -223,10 +216,7 @@ def _reader_rows(options: BiLMOptions, contents: Mapping[str, Any], parameters: 
 
 
 def _rows(path: Path, kind: str, options: BiLMOptions | None, contents: Mapping[str, Any]) -> Rows:
-    """Return what a file holds that is no options.json, after reading all of it. Raises ElmoError if it can't be used.
-
-    options: of the biLM; None: they are not known. contents: of its options.json.
-    """
+    """Return what a file holds that is no options.json, after reading all of it."""
     if kind == DOCS:
         return _docbin_rows(path)
     if kind == OUTPUT:

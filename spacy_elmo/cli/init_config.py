@@ -106,12 +106,7 @@ def task_config(
 ) -> Config:
     """Return a complete and validated config, in which only the paths of the training and development data are missing.
 
-    pipeline: spaCy's names of components, in order. "sentencizer" is put before elmo.
-    optimize: a key of SIZES.
     paths: the files elmo_options and elmo_weights, and the folder knowledge_base, if they are given.
-    bilm: folder or name of the biLM; None: the two files, or, without them, the biLM that is part of this package.
-
-    Raises ElmoError if one of them can't be used.
     """
     nlp = blank(lang)
     tasks = [name for name in pipeline if name != SENTENCIZER]
@@ -174,20 +169,17 @@ def check_names(nlp: Language, pipeline: Sequence[str], knowledge_base: Path | N
         known = [name for name in registry.factories.get_all() if "." not in name and _is_task(nlp, name)]
         raise CommandError(
             f"--pipeline names {'no component that is trained' if wrong is None else repr(wrong)}. Expected components "
-            f"that are trained on a tok2vec, separated by commas: {', '.join(sorted(known))}; and sentencizer. elmo is "
-            "added in place of tok2vec or transformer; others can be added to the trained pipeline, with nlp.add_pipe."
+            f"that are trained on a tok2vec, separated by commas: {', '.join(sorted(known))}; and sentencizer."
         )
     setters = _sentence_setters(nlp, pipeline)
     if SENTENCIZER in setters and len(setters) > 1:
         other = next(name for name in setters if name != SENTENCIZER)
         raise CommandError(
-            f"--pipeline names 'sentencizer' and {other!r}. Both set the boundaries of sentences, so {other!r} "
-            "could not learn its own. Leave one of them out."
+            f"--pipeline names 'sentencizer' and {other!r}, which both set sentences. Leave one of them out."
         )
     if (LINKER in pipeline) != (knowledge_base is not None):
         raise CommandError(
-            "--pipeline names 'entity_linker', and --knowledge-base gives the knowledge base that it needs. One of "
-            "both was given: add the other, or leave it out."
+            "entity_linker in --pipeline needs --knowledge-base, and only it. One of both was given: add the other."
         )
     earlier = pipeline[: pipeline.index(LINKER)] if LINKER in pipeline else ()
     if LINKER in pipeline and SENTENCIZER not in pipeline and not _sentence_setters(nlp, earlier):
@@ -235,11 +227,7 @@ def with_tok2vec(block: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, An
 def _elmo_tok2vec(
     width: int, depth: int, output_elmo: bool, source: dict[str, Any], mix: dict[str, float]
 ) -> dict[str, Any]:
-    """Return the config block of a component's own network, which reads hash embeddings and ELMo vectors.
-
-    source: the block that the ELMo vectors come from, a listener or a biLM.
-    mix: settings of the mix of the layers that are not the defaults.
-    """
+    """Return the config block of a component's own network, which reads hash embeddings and ELMo vectors."""
     elmo = {
         "@architectures": "spacy-elmo.Tok2Vec.v1",
         "source": source,

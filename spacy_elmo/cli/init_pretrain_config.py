@@ -93,11 +93,7 @@ def init_pretrain_config(
 def config_text(
     size: str | None, train: str | None, heldout: str | None, language: str | None, init: str | None
 ) -> tuple[str, str]:
-    """Return a complete config with comments, and a message on how it fits the text. All is as the command's options.
-
-    Raises ElmoError if a path can't stand in a config, if the language is unknown, if both `size` and `init` are set,
-    or if the training text or the words of `init` can't be read.
-    """
+    """Return a complete config with comments, and a message on how it fits the text; arguments are the command's."""
     from ..pretraining.config import PathSettings, commented, to_config, to_text
     from ..pretraining.language_model import has_softmax
     from ..pretraining.presets import Size, config_of_size, tuning_config
@@ -137,10 +133,7 @@ def config_text(
 
 
 def _with_words_of(init: str, settings: PretrainConfig) -> PretrainConfig:
-    """Return settings whose softmax fits that of a biLM to tune. Raises ElmoError if its softmax can't be read.
-
-    An adaptive one stays adaptive. If the biLM predicts fewer words than would be sampled, the softmax is full.
-    """
+    """Return settings whose softmax fits that of a biLM to tune: adaptive, or full if it predicts few words."""
     from ..modules.loading import is_embedded
     from ..modules.softmax import AdaptiveSoftmax
     from ..pretraining.language_model import SOFTMAX, WORDS, read_output_layer, softmax_folder
@@ -158,10 +151,7 @@ def _with_words_of(init: str, settings: PretrainConfig) -> PretrainConfig:
 
 
 def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str, int]:
-    """Return settings that fit a text, what was counted and changed, and the length of the run in tokens.
-
-    own_words: whether the vocabulary is built from the text.
-    """
+    """Return settings that fit a text, what was counted and changed, and the length of the run in tokens."""
     from ..pretraining.presets import enough_sentences, enough_tokens, fit
     from ..pretraining.text import count_text
 

@@ -127,10 +127,7 @@ def _open_index(
     *,
     replace: bool,
 ) -> WordIndex:
-    """Return the index of a corpus, which is written if it is missing, or if `replace` is true.
-
-    Raises ElmoError if the corpus or the folder can't be used, or if the folder has another index.
-    """
+    """Return the index of a corpus, which is written if it is missing, or if `replace` is true."""
     if replace or not is_index(folder):
         build_index(corpus, folder, embedder, lang=lang, layer=layer, model=model, replace=replace, progress=True)
         return WordIndex(folder, embedder)

@@ -88,8 +88,7 @@ def _as_written(value: Any) -> Any:
 def _move_aside(output: Path, settings: Any) -> Path | None:
     """Rename a folder to the first free name of OUT.1, OUT.2 ..., and return it; None if there is nothing in it.
 
-    Raises ElmoError if the new run can't start, if a run is active in the folder, or if the new run would read
-    something that is in it: then the folder gets its name back.
+    If the new run would read something that is in it, it gets its name back.
     """
     from ..pretraining.folder import check_new_run
 

@@ -29,9 +29,6 @@ class ConsoleReporter(Reporter):
     """Prints a row for each evaluation, as `spacy train` does, and a progress bar.
 
     A run must not end because its output is closed. If that happens, nothing else is printed.
-
-    restart: whether the run was started with --restart.
-    language: of the run's texts; None: their words are separated by blanks.
     """
 
     def __init__(self, *, restart: bool = False, language: str | None = None) -> None:

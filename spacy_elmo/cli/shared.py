@@ -57,11 +57,7 @@ def sentences_in(path: Path, language: str | None, report: Report) -> Iterator[l
 
 
 def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = True) -> None:
-    """Raise CommandError if a file can't be written, before the work on it begins.
-
-    inputs: files that are read, which it may not be.
-    force: whether a file that exists is replaced.
-    """
+    """Raise CommandError if a file can't be written, or is one of the inputs, before the work on it begins."""
     if output.exists():
         if any(path.exists() and output.samefile(path) for path in inputs):
             raise CommandError(EMBED_SAME.format(path=output))
@@ -92,11 +88,7 @@ def write_text(text: str, path: Path) -> None:
 
 
 def shown_bar(seconds: float = SECONDS, *, disable: bool = False, **options: Any) -> tqdm[Any]:
-    """Return a bar on a terminal; in a file a line from time to time; nothing if standard error is closed.
-
-    seconds: from one line to the next.
-    options: of tqdm.
-    """
+    """Return a bar on a terminal; in a file a line from time to time; nothing if standard error is closed."""
     if disable or not sys.stderr or sys.stderr.isatty():
         return tqdm(file=sys.stderr, disable=disable or not sys.stderr, **options)
     line = "{desc}{n_fmt} of {total_fmt}{unit} ({percentage:.0f}%), {rate_fmt}, {remaining} left{postfix}"
@@ -148,9 +140,6 @@ def warn_of_language(bilm: BiLMChoice, lang: str | None) -> None:
 
 
 def embedder_of(bilm: BiLMChoice, gpu: int = -1, stateful: bool = False) -> ElmoEmbedder:
-    """Return an embedder with a biLM, whose device is not used. Raises ElmoError if the biLM or the GPU can't be used.
-
-    gpu: number of the GPU; -1: the CPU.
-    """
+    """Return an embedder with a biLM, on the GPU of this number; -1: on the CPU."""
     options, arrays = bilm.load_arrays()
     return ElmoEmbedder.from_arrays(options, arrays, gpu, stateful=stateful, precision=bilm.precision)

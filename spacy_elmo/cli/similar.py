@@ -88,10 +88,7 @@ def similar(
 def find_occurrences(
     model: str, pipe: str | None, text: Path, word: str, ignore_case: bool, lang: str | None
 ) -> list[Occurrence]:
-    """Return all occurrences of a word in a text, in order. Only lines that have one are embedded.
-
-    Raises ElmoError if the model or the text can't be read, or if there are fewer than two occurrences.
-    """
+    """Return all occurrences of a word in a text, in order. Only lines that have one are embedded."""
     from ..corpus.reading import Parser, read_items, sources_of
 
     choice = bilm_of(model, pipe)
@@ -131,13 +128,9 @@ def find_occurrences(
 
 
 def most_alike(query: Floats, others: Floats, top: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Rank vectors by their cosine with a query, for each layer. Equal cosines stay in the order of the vectors.
+    """Rank vectors, *Shape:* (n, layers, width), by their cosine with a query, (layers, width), in each layer.
 
-    query: *Shape:* (layers, width).
-    others: *Shape:* (n, layers, width).
-
-    Returns the indices of the vectors and their cosines, each *Shape:* (layers, min(n, top)). The cosine with a vector
-    of zeros is 0.
+    Returns indices and cosines, each *Shape:* (layers, min(n, top)). The cosine with a vector of zeros is 0.
     """
     a, b = query.astype(np.float64), others.astype(np.float64)
     norms = np.linalg.norm(b, axis=2) * np.linalg.norm(a, axis=1)

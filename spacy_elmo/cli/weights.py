@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 import numpy as np
@@ -60,20 +59,11 @@ def _read_mixes(pipeline: str) -> list[LearnedMix]:
             "Expected one that was trained on spacy-elmo.Tok2Vec.v1 or spacy-elmo.ElmoTok2Vec.v1: python -m spacy elmo "
             "init-config writes a config for it."
         )
-    for mix in mixes:
-        if not all(map(math.isfinite, [*mix.w, mix.gamma])):
-            raise CommandError(
-                f"{pipeline}: the mix of {mix.component!r} ({mix.place}) has w {mix.w} and gamma {mix.gamma}. "
-                "Expected finite numbers: the training diverged. Train again, with a lower learn_rate."
-            )
     return mixes
 
 
 def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
-    """Write a plot of the mixes' weights after the softmax: a row for each mix, with a column for each layer and gamma.
-
-    Raises CommandError if matplotlib is missing, if it has no such format, or if the file can't be written.
-    """
+    """Write a plot of the mixes' weights: a row for each mix, with a column for each layer and gamma."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure

@@ -22,9 +22,8 @@ _NAME_BYTES = 150
 def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[Path]:
     """Yield a temporary path in the same folder; move the file from there to `path` if the block succeeds.
 
-    If the block raises, the temporary file is deleted and an earlier file at `path` stays unchanged. Of a symbolic
-    link, the target is replaced. Raises `error` if the folder is missing, if `path` is no regular file, or the file
-    that standard output goes to, or if the move fails.
+    If it raises, an earlier file stays as it was. Of a symbolic link, the target is replaced. Raises `error` if that
+    is no regular file, or what this process prints to, or if it can't be written.
     """
     target = Path(os.path.realpath(path))
     if not target.parent.is_dir():
@@ -77,13 +76,9 @@ def is_unfinished(folder: Path) -> bool:
 def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: type[ElmoError]) -> Iterator[Path]:
     """Yield a temporary folder; move its files to the folder `path` if the block succeeds.
 
-    If `path` does not exist, the temporary folder is renamed to it; folders above it are made. If it exists, its files
-    are replaced one after the other, after the block has written all of them. If the block raises, nothing changes. If
-    the process is killed between two replacements, is_unfinished(path) is true until the folder is replaced again.
-
-    names: files that belong to the set. Those that the block does not write are deleted; other files stay.
-
-    Raises `error` if the file system refuses an operation.
+    A new folder appears at once. In one that exists, the files are replaced one after the other: if the process is
+    killed then, is_unfinished(path) is true until the folder is replaced again. Files of `names` that the block does
+    not write are deleted, and others stay. If the block raises, nothing changes.
     """
     folder = Path(os.path.realpath(path))
     # files can't be moved to another file system
@@ -169,10 +164,8 @@ else:
 def folder_lock(folder: Path, error: type[ElmoError]) -> Iterator[None]:
     """Hold the lock of a folder during a `with` block, after deleting the incomplete files of killed processes.
 
-    The operating system releases the lock when the process ends, however it ends. The file .lock stays. Of the
-    processes of one run only the first may hold it. On a file system without locks nothing is locked or deleted.
-
-    Raises `error`, which names the process, if another one holds the lock.
+    The lock ends with the process, and the file .lock stays. On a file system without locks nothing is locked or
+    deleted. Raises `error`, which names the process, if another one holds the lock.
     """
     path = folder / ".lock"
     with writing(path, error):

@@ -74,11 +74,7 @@ def boundary_ids(max_characters: int = MAX_CHARACTERS) -> Ids:
 
 
 def batch_to_ids_array(sentences: Sequence[Sequence[str]], max_characters: int = MAX_CHARACTERS) -> Ids:
-    """Return the character ids of tokenized sentences, 1 added to each, and 0 after a sentence's end.
-
-    Returns *Shape:* (sentences, words of the longest sentence, max_characters), int64.
-    Raises ElmoError if a sentence is a string, or a word is not one.
-    """
+    """Return the ids of sentences, *Shape:* (sentences, longest, max_characters), int64: 0 after a sentence's end."""
     for sentence in sentences:
         _refuse_string(sentence)
     lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
@@ -132,13 +128,11 @@ def too_long(words: Sequence[str], max_characters: int) -> list[str]:
 
 
 class TruncatedWords:
-    """Counts words that have more bytes than the biLM reads, and warns at the first one. Thread-safe.
+    """Counts in `n` the words that have more bytes than the biLM reads, and warns at the first one. Thread-safe.
 
     A pickled or copied counter starts again at 0. If warnings are errors, the first words raise and are not counted.
 
     where: the attribute that holds the count, as the warning names it.
-
-    The attribute `n` is the count.
     """
 
     def __init__(self, where: str) -> None:

@@ -38,10 +38,7 @@ def is_hdf5(path: Path) -> bool:
 
 
 def check(path: Path) -> str:
-    """Check weights, a softmax or embedded sentences as far as it is possible without other files.
-
-    Returns the kind, as `ask_kind` does. Raises ElmoError if the file can't be used.
-    """
+    """Check weights, a softmax or embedded sentences as far as possible without other files, and return the kind."""
     kind = ask_kind(path)
     if kind == VECTORS_FILE:
         ask_vectors(path)
@@ -101,10 +98,7 @@ def _vectors(path: str) -> Result:
 
 
 def ask_shapes(path: AnyPath) -> list[tuple[str, tuple[int, ...]]]:
-    """Return names and shapes of the main datasets of a weight file whose options are unknown.
-
-    Raises WeightsError if a dataset can't be used, or if there is none.
-    """
+    """Return names and shapes of the main datasets of a weight file whose options are unknown."""
     facts = ask(_shapes, path, {}, WeightsError, allowed_bytes(path, MAX_BYTES))[0]
     return [(name, tuple(shape)) for name, shape in facts]
 
@@ -137,12 +131,7 @@ def ask_output_layer(path: AnyPath, max_bytes: int = MAX_BYTES) -> tuple[list[in
 
 
 def read_output_layer(path: AnyPath, max_bytes: int = MAX_BYTES) -> tuple[list[int] | None, dict[str, Floats]]:
-    """Read a softmax.hdf5 of either kind.
-
-    Returns the cutoffs and the parameters by name. The cutoffs are None if the softmax is not adaptive; then the
-    parameters are weight, *Shape:* (words, projection_dim), and bias, *Shape:* (words,).
-    Raises WeightsError as `read_softmax` and `read_adaptive` do.
-    """
+    """Read a softmax.hdf5 of either kind: its cutoffs, None if it is not adaptive, and the parameters by name."""
     if holds_adaptive(path):
         return read_adaptive(path, max_bytes)
     weight, bias = read_softmax(path, max_bytes)

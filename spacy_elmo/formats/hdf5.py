@@ -46,10 +46,7 @@ _FILTERS = (*_PACKING, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32)
 
 @contextmanager
 def open_hdf5(path: str | os.PathLike[str], expected: str, error: type[ElmoError]) -> Iterator[h5py.File]:
-    """Open an HDF5 file for reading. Raises `error` if it can't be opened, or if the block finds that it is damaged.
-
-    expected: what the file should be, for messages.
-    """
+    """Open an HDF5 file for reading. Raises `error` if it can't be opened, or if the block finds that it is damaged."""
     path = existing_file(path, expected, error)
     try:
         file = h5py.File(path, "r")
@@ -143,10 +140,7 @@ def all_there(file: h5py.File, found: Mapping[str, h5py.Dataset | None], expecte
 
 
 def allowed_bytes(path: str | os.PathLike[str], max_bytes: int) -> int:
-    """Return how many bytes the values of a file may take.
-
-    It is the largest of `max_bytes`, the environment variable SPACY_ELMO_MAX_BYTES, and four times the file's size.
-    """
+    """Return how many bytes a file's values may take: the largest of max_bytes, VARIABLE and four times its size."""
     value = os.environ.get(VARIABLE, "").strip() or "0"
     if not (value.isascii() and value.isdecimal() and len(value) < 19):
         raise SettingsError(
@@ -257,10 +251,7 @@ _MIN_COMPRESSED_BYTES = 2**12
 def write_hdf5(
     path: str | os.PathLike[str], arrays: Iterable[tuple[str, Any]], error: type[ElmoError], *, compress: bool
 ) -> None:
-    """Write named numpy arrays into a new HDF5 file, atomically and synced to the disk. Raises `error`.
-
-    compress: whether to use HDF5's own filters shuffle and gzip, which every HDF5 library undoes while it reads.
-    """
+    """Write named numpy arrays into a new HDF5 file, atomically and synced to the disk. Raises `error`."""
     # The file is built in memory, because HDF5 can crash the process if it writes to a full disk itself.
     with h5py.File(str(path), "w", driver="core", backing_store=False) as file:
         for name, array in arrays:

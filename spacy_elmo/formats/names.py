@@ -97,11 +97,7 @@ def _is_name(name: str) -> bool:
 
 
 def folder_named(bilm: str | os.PathLike[str]) -> Path:
-    """Return the folder of a biLM for which `is_named` is true. A published biLM wins over one in a package.
-
-    Raises SettingsError if it was not downloaded or its package is not installed, and WeightsError if the package
-    can't be loaded or lacks files.
-    """
+    """Return the folder of a biLM for which `is_named` is true. A published biLM wins over one in a package."""
     name = os.fspath(bilm)
     if name in PUBLISHED:
         folder = published_folder(name)
@@ -169,10 +165,7 @@ OFFICIAL_MODELS = (
 
 
 def find_official(options: BiLMOptions | None, sha256: str | None = None) -> tuple[OfficialModel, bool] | None:
-    """Return the official model with this hash of its weights or else with these sizes, and whether the hash decided.
-
-    None if there is none. Either argument may be None if it is unknown.
-    """
+    """Return the official model with this hash of its weights or else these sizes, and whether the hash decided."""
     found = [(model, True) for model in OFFICIAL_MODELS if sha256 is not None and sha256 == model.sha256]
     found += [(model, False) for model in OFFICIAL_MODELS if options == model.options]
     return found[0] if found else None

@@ -31,11 +31,7 @@ EXPECTED_SOFTMAX = "the softmax.hdf5 of a biLM"
 
 
 def read_softmax(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> tuple[Floats, Floats]:
-    """Read a full or sampled softmax, stored as float32 or float16.
-
-    Returns the weight, *Shape:* (words, projection_dim), and the bias, *Shape:* (words,), both float32.
-    Raises WeightsError if the file is missing, damaged or incomplete, or if its shapes do not fit each other.
-    """
+    """Read a full or sampled softmax: weight, *Shape:* (words, projection_dim), and bias, (words,), float32."""
     with open_hdf5(path, EXPECTED_SOFTMAX, WeightsError) as file:
         datasets = find_datasets(file, (WEIGHT, BIAS), "softmax/W and softmax/b")
         _check_shapes(datasets[WEIGHT].shape, datasets[BIAS].shape, str(path))
@@ -51,13 +47,7 @@ def write_softmax(
     *,
     compress: bool = False,
 ) -> None:
-    """Write a full or sampled softmax atomically: weight, *Shape:* (words, projection_dim), and bias, (words,).
-
-    dtype: type of the values in the file: float32, or float16 for half the size.
-
-    Raises WeightsError if the shapes do not fit each other, if values are not finite in `dtype`, or if the file can't
-    be written.
-    """
+    """Write a full or sampled softmax atomically, as float32, or as float16 for half the size."""
     arrays = _stored({WEIGHT: weight, BIAS: bias}, path, dtype)
     _check_shapes(weight.shape, bias.shape, f"{path}: not written")
     write_hdf5(path, arrays.items(), WeightsError, compress=compress)

@@ -13,9 +13,7 @@ from ..errors import shown
 def parse_json(raw: bytes | str, *, finite: bool = True) -> Any:
     """Return the value of a JSON text; bytes are UTF-8, with or without a byte order mark.
 
-    finite: whether numbers that are NaN, infinite or too large for a float are refused.
-
-    Raises ValueError, with the reason, if it is no JSON, or has a key twice in an object, or a number that is refused.
+    Raises ValueError, with the reason, also for a key twice in an object, and, if finite, for numbers beyond floats.
     """
     text = raw.decode("utf-8-sig") if isinstance(raw, bytes) else raw
     try:
@@ -30,10 +28,7 @@ def parse_json(raw: bytes | str, *, finite: bool = True) -> Any:
 
 
 def read_json(path: Path, limit: int, *, finite: bool = True) -> Any:
-    """Return the value of a JSON file of at most `limit` bytes.
-
-    Raises OSError if it can't be opened, ValueError as `parse_json` does, and if it is longer or no regular file.
-    """
+    """Return the value of a JSON file of at most `limit` bytes. Raises OSError or ValueError, with the reason."""
     if path.exists() and not path.is_file():  # opening a pipe could wait for ever
         raise ValueError("it is a folder or a special file")
     with path.open("rb") as file:

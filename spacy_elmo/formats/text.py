@@ -31,17 +31,11 @@ PACKED = (".gz", ".xz", ".zst")
 def find_files(
     source: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, expected: str = EXPECTED
 ) -> list[Path]:
-    """Return the files of a source, sorted.
+    """Return the files of a source, sorted: a file, a folder (all in it and in its folders), or a pattern.
 
-    In folders and for patterns, names that begin with a dot are left out, and symbolic links to folders are not
-    followed.
-
-    source: a file, a folder (all files in it and in its folders), or a pattern such as texts/*.txt. If a file or folder
-        has exactly this name, it is not used as a pattern.
-    output: a folder whose files are left out of folders and patterns.
+    A file or folder that has exactly this name is no pattern. In folders and for patterns, names that begin with a dot
+    are left out, links to folders are not followed, and neither is the folder `output`.
     expected: what messages say that a source is.
-
-    Raises CorpusError if there is no file.
     """
     path = Path(source)
     problem = "no such file or folder, and no pattern that matches a file"
@@ -116,10 +110,7 @@ def name_of(source: str) -> str:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading bytes, decompressed if its name ends in .gz, .xz or .zst.
-
-    Raises CorpusError if it can't be opened, or read inside the block, or if zstandard is missing.
-    """
+    """Open a file for reading bytes, decompressed if its name ends in .gz, .xz or .zst."""
     damage: tuple[type[Exception], ...] = (OSError, EOFError, zlib.error, lzma.LZMAError)
     if path.suffix == ".zst":
         try:
@@ -211,10 +202,7 @@ LONGEST_LINE = 1 << 24  # bytes
 
 
 def lines_of(file: IO[bytes]) -> Iterator[bytes | None]:
-    """Yield the lines of an open file, each with its newline; None for a line of more than LONGEST_LINE bytes.
-
-    Only b"\\n" ends a line.
-    """
+    """Yield the lines of an open file, which b"\\n" ends; None for one of more than LONGEST_LINE bytes."""
     while line := file.readline(LONGEST_LINE + 1):
         if len(line) <= LONGEST_LINE or line.endswith(b"\n"):
             yield line
@@ -225,10 +213,7 @@ def lines_of(file: IO[bytes]) -> Iterator[bytes | None]:
 
 
 def decode_line(line: bytes | None, number: int) -> str:
-    """Return the text of a line that `lines_of` yields, without a byte order mark in the line with the number 1.
-
-    Raises Unusable if the line is too long, is not UTF-8, or has a NUL character.
-    """
+    """Return the text of a line that `lines_of` yields, without a byte order mark in the first. Raises Unusable."""
     if line is None:
         raise Unusable(f"more than {LONGEST_LINE:,} bytes")
     try:
@@ -301,15 +286,12 @@ _LONGEST = 1_000_000  # characters: nlp.max_length, which the tokenizer by itsel
 
 @lru_cache(maxsize=1)  # English's tokenizer takes 75 ms to make
 def splitter(language: str | None) -> Splitter:
-    """Return a function that splits a text into words: spaCy's tokenizer of a language, or str.split.
-
-    Raises CorpusError if spaCy does not know the language.
-    """
+    """Return a function that splits a text into words: spaCy's tokenizer of a language, or str.split."""
     return str.split if language is None else Tokenize(partial(blank, language))
 
 
 class Tokenize:
-    """Splits text with the tokenizer of a pipeline that `load` makes. Whitespace tokens are left out.
+    """Splits text with the tokenizer of a pipeline that `load` makes, without whitespace tokens.
 
     spaCy's tokenizer stores every word it has seen, so it is replaced by a new one from time to time.
     """
@@ -371,12 +353,9 @@ def lacks_package(error: Exception) -> bool:
 
 
 def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[str]:
-    """Return all lines of an open text, without the whitespace at their ends.
+    """Return all lines of an open text, stripped. Raises CommandError for one that is empty or not text.
 
-    source: the file's name in messages.
     keys: whether each line must be usable as the name of an HDF5 dataset, and occur once.
-
-    Raises CommandError for a line that is empty, not text in the file's encoding, or no such key.
     """
     lines: list[str] = []
     try:

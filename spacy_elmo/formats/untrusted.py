@@ -67,19 +67,15 @@ def ask(
     max_bytes: int,
     allocate: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty,
 ) -> tuple[Any, dict[str, Array], list[str]]:
-    """Run a task on an untrusted file in a new process.
+    """Run a task on an untrusted file in a new process without torch and spaCy, which ends when this one does.
 
-    That process imports neither torch nor spaCy nor the user's program, and it ends when this one does. Its answer is
-    not trusted either: names, types and sizes are checked before memory is allocated for the arrays.
-
-    task: a function of a module that needs neither torch nor spaCy. It should call `allow`. Its arguments are `path`
-        and `arguments`, which are what JSON has.
+    task: a function of a module that needs neither torch nor spaCy. Its arguments are `path` and `arguments`, which
+        are what JSON has. It should call `allow`.
     max_bytes: size of all arrays together, at most.
     allocate: makes an array of a shape and a type, into which the values are copied.
 
-    Returns the task's facts, its arrays, and the texts of its warnings.
-    Raises `error` if the task raises an ElmoError, and if the process crashes, reaches a limit, can't be started, or
-    gives an answer that does not fit.
+    Returns the task's facts, its arrays, and the texts of its warnings. Raises `error` if the task raises an ElmoError,
+    and if the process crashes, reaches a limit, can't be started, or gives an answer that does not fit.
     """
     request = {"parent": os.getpid(), "module": task.__module__, "function": task.__name__}
     request["arguments"] = {"path": os.fspath(path), **arguments}
@@ -181,11 +177,7 @@ def _answer(
 
 
 def _end_of(process: subprocess.Popen[bytes], path: str | os.PathLike[str], ready: bool, seconds: int | None) -> str:
-    """Return a message on a process that gave no complete answer.
-
-    ready: whether it had begun its task.
-    seconds: after which it was killed; None: it was not.
-    """
+    """Return a message on a process that gave no complete answer, though it was ready, or was killed after seconds."""
     try:
         code = process.wait(_MARGIN_SECONDS)
     except subprocess.TimeoutExpired:
@@ -206,10 +198,7 @@ def _end_of(process: subprocess.Popen[bytes], path: str | os.PathLike[str], read
 
 
 def main() -> None:
-    """Be that process: read a task from standard input, run it, and write its result to standard output.
-
-    The task is a line of JSON. The process ends when its standard input ends.
-    """
+    """Be that process: read a task, a line of JSON, from standard input, run it, and write its result."""
     global _apart
     task = json.loads(sys.stdin.buffer.readline())
     _die_with(task["parent"])
@@ -252,10 +241,7 @@ def _end_with(file: IO[bytes]) -> None:
 
 
 def allow(n_bytes: int) -> None:
-    """Limit a process that reads an untrusted file to what it uses now, and to what values of this size need.
-
-    In any other process this does nothing. Windows has no such limits, and macOS has none on memory.
-    """
+    """Limit a process that reads an untrusted file to what it uses now, and to what values of this size need."""
     if sys.platform == "win32" or not _apart:
         return
     import resource

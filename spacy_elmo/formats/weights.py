@@ -45,11 +45,7 @@ LSTM_PROJECTION = ".projection"
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a dataset and its place in a parameter: parameter[target] = dataset[source], perhaps transposed.
-
-    shape: of the complete parameter.
-    target, source: indices; () is all.
-    """
+    """A part of a dataset and its place in a parameter of this shape: parameter[target] = dataset[source]."""
 
     parameter: str
     shape: Shape
@@ -60,10 +56,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Entry:
-    """A dataset of weights.hdf5.
-
-    axes: for each axis the size, and the key in options.json that determines it.
-    """
+    """A dataset of weights.hdf5: for each axis the size, and the key in options.json that determines it."""
 
     dataset: str
     axes: tuple[tuple[int, str], ...]
@@ -165,11 +158,7 @@ def _cell(options: BiLMOptions, layer: int, direction: int, projection: bool) ->
 
 
 def check_arrays(arrays: Mapping[str, Floats], options: BiLMOptions, source: str) -> None:
-    """Check that arrays are the parameters of a biLM (see `expected_parameters`), for a message that names `source`.
-
-    Raises WeightsError as check_shapes does, and if a value is not finite, or if row 0 of the character embedding (the
-    mask) is not zero, since weights.hdf5 has no place for it.
-    """
+    """Raise WeightsError as check_shapes does, and if values are not finite or the mask's row is not zero."""
     check_shapes(arrays, options, source)
     for name, array in arrays.items():
         if n_bad := int(array.size - np.isfinite(array).sum()):
@@ -335,8 +324,7 @@ def readers_of(
 ) -> dict[str, list[str]]:
     """Return what this package, AllenNLP and bilm-tf cannot read of a biLM; nothing if they can read it.
 
-    parameters: names of the biLM's parameters (see `expected_parameters`); None: those that the sizes require.
-    contents: of its options.json; None: what `BiLMOptions.to_dict` returns.
+    parameters: those that exist; None: those that the sizes require. contents: of options.json; None: as written here.
     """
     names = list(expected_parameters(options) if parameters is None else parameters)
     allennlp, bilm_tf = [], []

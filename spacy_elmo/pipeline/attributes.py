@@ -144,17 +144,13 @@ def is_not_stored(doc: Doc, attr: str) -> bool:
 
 
 def layers_of(part: Doc | Span, *, attr: str) -> Floats3d:
-    """Return the layers of a doc or span, *Shape:* (layers, tokens, width), float32; a view of what is stored if it is.
-
-    Raises NotEmbeddedError if no layers are stored on the doc, or some of its tokens have none.
-    """
+    """Return the layers of a doc or span, *Shape:* (layers, tokens, width), float32; a view if they are stored so."""
 
     def layers(stored: Embedded, rows: Any) -> Any:
         if stored.layers is None:
             raise NotEmbeddedError(
-                f"this doc has vectors under {attr!r}, but not the layers that they were made of. The pipe that "
-                'made them has store = "mix", or the doc is from a file that spacy elmo embed wrote without '
-                'layers. Set store to "layers", or embed the text again with --layers all.'
+                f"this doc has vectors under {attr!r}, but not the layers that they were made of. The pipe that made "
+                'them has store = "mix": set it to "layers". Or embed the text again with --layers all.'
             )
         return stored.layers[:, rows].astype("f", copy=False)
 
@@ -162,10 +158,7 @@ def layers_of(part: Doc | Span, *, attr: str) -> Floats3d:
 
 
 def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
-    """Return the vectors of a doc or span, which are the mix of the layers: *Shape:* (tokens, width), float32.
-
-    Raises NotEmbeddedError if no vectors are stored on the doc, or some of its tokens have none.
-    """
+    """Return the vectors of a doc or span, which are the mix of the layers: *Shape:* (tokens, width), float32."""
 
     def vectors(stored: Embedded, rows: Any) -> Any:
         if stored.vectors is None:
@@ -176,10 +169,7 @@ def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
 
 
 def mean_vector(part: Doc | Span, *, attr: str) -> Floats1d:
-    """Return the mean of the vectors of all tokens but whitespace tokens, *Shape:* (width,); zeros if there are none.
-
-    Raises NotEmbeddedError as `vectors_of` does.
-    """
+    """Return the mean of the vectors of all tokens but whitespace, *Shape:* (width,); zeros if there are none."""
     vectors = vectors_of(part, attr=attr)
     words = [i for i, token in enumerate(part) if not token.is_space]
     xp = get_array_module(vectors)
@@ -324,10 +314,7 @@ READERS = {VECTORS: vectors_of, LAYERS: layers_of}  # by the suffix of the attri
 
 
 def register(attr: str) -> None:
-    """Set the extensions for `attr` on Token, Span and Doc, unless they are set.
-
-    Raises SettingsError if attr cannot be used as a name, or another package has set an extension of this name.
-    """
+    """Set the extensions for `attr` on Token, Span and Doc, unless they are set."""
     if not attr.isidentifier():
         raise SettingsError(
             f"attr is {attr!r}. Expected a Python identifier, since it names the attributes doc._.{attr} and so on."
@@ -400,8 +387,7 @@ def _similarity(part: Part, other: Part) -> float:
     if a.shape != b.shape:
         raise SettingsError(
             f"this has an ELMo vector of width {a.shape[0]}, but what it is compared with has a vector of width "
-            f"{b.shape[0]}: no ELMo vector, or one of another biLM. Run the same pipe on both; a lexeme, "
-            "nlp.vocab[word], stands in no sentence and has no ELMo vector. If a doc was embedded and then "
+            f"{b.shape[0]}. Run the same pipe on both; a lexeme, nlp.vocab[word], has no ELMo vector. If a doc was "
             "written, or sent by another process, call spacy_elmo.restore_vectors(doc)."
         )
     norms = float((a**2).sum() ** 0.5) * float((b**2).sum() ** 0.5)
@@ -412,11 +398,9 @@ def warn_in_worker() -> None:
     """Issue a LostVectorsWarning if multiprocessing has started this process: docs are sent without hooks."""
     if multiprocessing.parent_process() is not None:
         warnings.warn(
-            "set_vectors is true in a worker process, such as those of nlp.pipe with n_process. spaCy does not "
-            "send what set_vectors sets: in the process that gets the docs, .vector has the shape (0,). There, "
-            "iterate over spacy_elmo.restore_vectors(nlp.pipe(...)), or read doc._.elmo before .vector, which "
-            "restores it too. A worker can't see whether that is done. If it is, silence this warning before "
-            'nlp.pipe with warnings.filterwarnings("ignore", category=spacy_elmo.errors.LostVectorsWarning).',
+            "set_vectors is true in a worker process, whose docs arrive without what it sets: .vector has the shape "
+            "(0,) there. Iterate over spacy_elmo.restore_vectors(nlp.pipe(...)), and silence this warning with "
+            'warnings.filterwarnings("ignore", category=spacy_elmo.errors.LostVectorsWarning).',
             LostVectorsWarning,
             stacklevel=2,
         )

@@ -74,10 +74,7 @@ def load_tokenizer(pipeline: str) -> Language:
 
 
 def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPipe]:
-    """Return a saved pipeline, a folder or a package, and its elmo pipe of this name; None: it must have only one.
-
-    Raises CommandError if the pipeline can't be loaded, or if it has no such elmo pipe.
-    """
+    """Return a saved pipeline and its elmo pipe of this name; None: it must have only one."""
     nlp, pipes = _load(pipeline)
     if name is not None and name not in pipes:
         raise CommandError(
@@ -97,11 +94,7 @@ def pipeline_weights(pipeline: str, name: str | None = None) -> tuple[BiLMOption
 
 
 def pipeline_bilms(pipeline: str) -> list[tuple[str, BiLMOptions, str | None]]:
-    """Return the name of each elmo pipe of a saved pipeline, the sizes of its biLM, and the name of that biLM.
-
-    The name is that of the embedded biLM, or of one in an installed package, of the same bits; else None.
-    Raises CommandError if the pipeline can't be loaded, or if it or a pipe has no biLM of this package.
-    """
+    """Return the name of each elmo pipe of a saved pipeline, its sizes, and the name of the known biLM it has."""
     shims = {name: _shim_of(pipeline, pipe) for name, pipe in _load(pipeline)[1].items()}
     # packages by their files, because a folder may have the name of a biLM
     known = {
