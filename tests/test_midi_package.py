@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from reading import read_here
 from repository_packages import RepositoryPackage, importable, only_entry_point
 
 from spacy_elmo.formats.names import GROUP, KNOWN, folder_named
@@ -34,6 +35,7 @@ def test_its_name_and_files(package: RepositoryPackage) -> None:
 def test_the_entry_point_leads_to_the_bilm(
     package: RepositoryPackage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    read_here(monkeypatch)
     monkeypatch.chdir(tmp_path)  # a folder of the name would come first
     assert only_entry_point(package, GROUP, monkeypatch) == NAME
     assert folder_named(NAME) == package.folder / package.module

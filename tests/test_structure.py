@@ -38,6 +38,7 @@ def modules(package: Path) -> dict[str, Path]:
     }
 
 
+@cache
 def imports_of(path: Path, package: Path) -> set[str]:
     """Full names of all that a file imports, in functions too; relative names resolved."""
     names = set()

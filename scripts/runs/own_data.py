@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from spacy.cli._util import app
 from spacy.util import load_config
 
 from spacy_elmo.errors import CommandError
@@ -32,10 +31,14 @@ def convert(file: Path, output: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         made = file
         if file.suffix != ".spacy":
-            command = [sys.executable, "-m", "spacy", "convert", str(file), folder]
-            if subprocess.run(command, check=False).returncode:
-                raise CommandError(f"{file}: not converted. Expected .conllu, .iob, .conll, .json or .spacy.")
-            (made,) = Path(folder).iterdir()
+            try:
+                app(["convert", str(file), folder], standalone_mode=False)
+                (made,) = Path(folder).iterdir()
+            except (SystemExit, Exception) as error:  # spaCy has said why, or its reader failed anywhere
+                why = "see above" if isinstance(error, SystemExit) else error
+                raise CommandError(
+                    f"{file}: not converted ({why}). Expected .conllu, .iob, .conll, .json or .spacy."
+                ) from error
         shutil.copyfile(made, output)
 
 

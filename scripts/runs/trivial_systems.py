@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import spacy
-from spacy.tokens import Doc, Span
-from spacy.training import Corpus, Example
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
 
 from spacy_elmo.tasks.answers import ANSWER, CONTEXT, QUESTION
 from spacy_elmo.tasks.answers.scorer import normalise, score_answers
@@ -90,19 +90,23 @@ SYSTEMS = {
 }
 
 
+def docs_in(corpus: str) -> Iterable[Doc]:
+    """Return the docs of a file."""
+    return DocBin().from_disk(corpus).get_docs(spacy.blank("xx").vocab)
+
+
 def scored(task: str, corpus: str) -> tuple[str, dict[str, Any]]:
     """Return what the system of a task does, and its scores on a file of docs."""
 
     def examples(solve: Any) -> Iterable[Example]:
-        for example in Corpus(corpus)(spacy.blank("en")):
-            known = example.reference
+        for known in docs_in(corpus):
             spaces = [bool(token.whitespace_) for token in known]
             doc = Doc(known.vocab, words=[token.text for token in known], spaces=spaces)
             solve(doc, known)
             yield Example(doc, known)
 
     if task == "entailment":
-        docs = (example.reference for example in Corpus("corpus/entailment/train.spacy")(spacy.blank("en")))
+        docs = docs_in("corpus/entailment/train.spacy")
         counts = Counter(label for doc in docs for label, value in doc.cats.items() if value == 1.0)
         best = max(counts, key=lambda label: (counts[label], label))
 

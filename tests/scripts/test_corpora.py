@@ -58,6 +58,8 @@ open\topen\tJJ\tWordNet-eng171:lexical_key:5:00:00:available:00;3:00:00:: WordNe
 n't\tn't\tRB\tWordNet-eng171:lexical_key:U
 """
 
+VOCAB = spacy.blank("xx").vocab
+
 
 def written(folder: Path, name: str, text: str) -> Path:
     (folder / name).write_text(text, encoding="utf-8", newline="")
@@ -71,7 +73,7 @@ def converted(folder: Path, converter: str, text: str, name: str = "source", **o
         getattr(convert, converter)(target, [source], **options)
     else:
         getattr(convert, converter)(source, target, **options)
-    return list(DocBin().from_disk(target).get_docs(spacy.blank("en").vocab))
+    return list(DocBin().from_disk(target).get_docs(VOCAB))
 
 
 def test_entities(tmp_path: Path) -> None:
@@ -106,7 +108,7 @@ def test_coreference(tmp_path: Path) -> None:
         written(tmp_path, f"{number}_x_brat.conll", text)
     convert.coreference(tmp_path, tmp_path / "corpus")
     for part in numbers:
-        [doc] = DocBin().from_disk(tmp_path / "corpus" / f"{part}.spacy").get_docs(spacy.blank("en").vocab)
+        [doc] = DocBin().from_disk(tmp_path / "corpus" / f"{part}.spacy").get_docs(VOCAB)
         assert [sent.text for sent in doc.sents] == ["Her sister slept .", "She I"]
         found = [[(span.start, span.text) for span in cluster] for cluster in clusters_of(doc)]
         assert found == [[(0, "Her")], [(0, "Her sister"), (4, "She")], [(5, "I")]]

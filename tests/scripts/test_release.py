@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from embedded_case import OPTIONS, model_of
+from reading import read_here
 
 from scripts import check_dist
 from scripts.bilms.ship_bilm import BILM, PACKAGE, ship
@@ -19,8 +20,9 @@ from spacy_elmo.formats.softmax import read_softmax
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with cards, beside a trained model."""
+    read_here(monkeypatch)
     for folder in (BILM, PACKAGE):
         (tmp_path / "root" / folder).mkdir(parents=True)
         (tmp_path / "root" / folder / "README.md").write_text("card", encoding="utf8")
