@@ -57,12 +57,15 @@ def test_options(model: Path, tmp_path: Path, golden: Path) -> None:
         (("{tmp}/gone", "{tmp}/packed"), 1, "options.json: no such file"),
         (("{tmp}/model", "{tmp}/model", "--force"), 1, "the folder to write are the same"),
         (("{tmp}/model", "{tmp}/model/options.json"), 1, "options.json: a file"),
+        (("{tmp}/model", "{tmp}/run", "--force"), 1, "the folder of a pretraining run"),
         (("{tmp}/model", "{tmp}/packed", "--mantissa-bits", "24"), 2, "--mantissa-bits"),
         (("{tmp}/model", "{tmp}/packed", "--softmax", "int8"), 2, "float16"),
         (("{tmp}/model", "{tmp}/packed", "--bits", "1"), 2, "--bits"),
     ],
 )
 def test_refusals(model: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "run.json").touch()
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     output = run("pack", *(argument.format(tmp=tmp_path) for argument in arguments), code=code)
     assert message.replace(" ", "") in output.replace(" ", "")  # messages are wrapped anywhere

@@ -166,6 +166,9 @@ def test_restart_keeps_what_was_there(stub: Loop, monkeypatch: pytest.MonkeyPatc
     Path("out", "run.json").touch()
     run("run.cfg", "out", "--restart", "--training.streams", "0", code=1)  # refused: it stays
     run("run.cfg", "out", "--restart", "--paths.train", "no.txt", code=1)
+    Path("out", "b.txt").write_text("x\n", encoding="utf8")
+    told = run("run.cfg", "out", "--restart", "--paths.train", "out/b.txt", code=1)
+    assert "--restart would rename it, but the new run reads something that is in it" in told
     bilm = ("--paths.init", str(Path(__file__).parents[1] / "golden" / "random_a"))
     assert "random_a/options.json" in run("run.cfg", "out", "--restart", *bilm, code=1)  # of other sizes
     be_process(1, monkeypatch)

@@ -14,7 +14,6 @@ import pytest
 import spacy
 from commands import run
 from spacy.cli._util import app
-from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
@@ -80,29 +79,11 @@ def test_debug_model(listening: Path, component: str) -> None:
         assert "model looks good" in run(*command, *override)
 
 
-def test_fill_config_writes_every_setting(folder: Path) -> None:
-    config = spacy.util.load_config(folder / "full.cfg")
-    settings = dict(config["components"]["elmo"])
-    assert settings.pop("factory") == "elmo"
-    assert settings == Language.get_factory_meta("elmo").default_config
-
-
 def test_assembled_pipelines_work(folder: Path) -> None:
     nlp = spacy.load(folder / "model")
     doc = nlp("We sat. On the bank.")
     assert doc._.elmo.shape == (7, 32)
     np.testing.assert_allclose(nlp("We sat.")._.elmo, doc._.elmo[:3], rtol=0, atol=1e-5)
-
-
-def test_debug_config(folder: Path) -> None:
-    texts = str(folder / "texts.spacy")
-    output = run("debug", "config", str(folder / "full.cfg"), f"--paths.train={texts}", f"--paths.dev={texts}")
-    assert "Config validation" in output
-    broken = folder / "broken.cfg"
-    broken.write_text((folder / "full.cfg").read_text(encoding="utf8").replace("store =", "stoer ="), encoding="utf8")
-    output = run("debug", "config", str(broken), f"--paths.train={texts}", f"--paths.dev={texts}", code=1)
-    assert "Config validation" in output
-    assert "elmo -> stoer" in output, output[:600]
 
 
 # A pipeline trained on [x; ELMo] by spaCy's own commands

@@ -128,15 +128,9 @@ def test_docs_without_vectors_say_so(nlp: Language) -> None:
 
 
 def test_two_pipes_with_one_attr_are_refused() -> None:
-    nlp = pipeline()
-    with pytest.raises(SettingsError, match="the pipe 'elmo' has the same"):
-        nlp.add_pipe("elmo", name="second")
-
-
-def test_sourced_pipes_with_one_attr_are_refused() -> None:
-    nlp, other = pipeline(), shared()
-    with pytest.raises(SettingsError, match="the pipe 'elmo' has the same"):
-        nlp.add_pipe("elmo", name="second", source=other)
+    for more in ({}, {"source": shared()}):
+        with pytest.raises(SettingsError, match="the pipe 'elmo' has the same"):
+            pipeline().add_pipe("elmo", name="second", **more)
 
 
 def test_a_pipe_that_is_sourced_twice_is_refused() -> None:
@@ -290,10 +284,6 @@ def test_a_biLM_of_another_language(lang: str, language: str | None, warns: bool
 )
 def test_a_language_that_is_not_known(row: str | None, tmp_path: Path) -> None:
     spacy.blank("de").add_pipe("elmo", config=card(tmp_path, row))
-
-
-def test_a_file_without_a_card() -> None:
-    spacy.blank("de").add_pipe("elmo", config=files("random_a"))
 
 
 def card(folder: Path, row: str | None) -> dict[str, object]:
