@@ -158,8 +158,7 @@ def fetch(url: str, target: Path, sha256: str | None) -> str:
                 if sha256 not in (None, got):
                     raise DownloadError(
                         f"{url}: the SHA-256 of the downloaded file is {got}. Expected {sha256}, from --sha256. "
-                        f"The file was deleted, and nothing was written to {target}. Check the address and the "
-                        "hash; if both are right, run the same command again."
+                        f"Nothing was written to {target}. Check the address and the hash, and run the command again."
                     )
             return got
         except DownloadError:
@@ -168,8 +167,7 @@ def fetch(url: str, target: Path, sha256: str | None) -> str:
             if pause is None or isinstance(error, ValueError):
                 raise DownloadError(
                     f"{url}: no file arrived ({error}). Check the address and the connection, then run the same "
-                    "command again. If this machine has no network, get the files with another one, and give their "
-                    "paths as options_file and weight_file."
+                    "command again; or get the files with another machine, and give their folder as the model."
                 ) from error
             time.sleep(pause)
         except OSError as error:

@@ -119,9 +119,8 @@ def embed(
             )
         if given and format_ is None and shard_size is None and not output.suffix and not output.is_dir():
             raise CommandError(
-                f"{output}: the end of its name tells no format, and {given[0]} was given, as in AllenNLP, which "
-                "always writes one HDF5 file. Expected --format hdf5 for such a file. For a folder of shards in "
-                "Parquet add --format parquet."
+                f"{output}: the end of its name tells no format, and {given[0]} was given, as in AllenNLP. Expected "
+                "--format hdf5 for one HDF5 file, or --format parquet for a folder of shards."
             )
         chosen = flags[given[0]][0] if given else layers
         bilm = bilm_of(

@@ -38,10 +38,8 @@ PREDICTED_WORDS = 32000
 
 def explore(
     output: Path = Arg(..., metavar="OUTPUT", help="HTML file to write"),
-    texts: list[Path] | None = Arg(
-        None, metavar="[TEXT]...", help=f"{TEXTS}; default: sentences with bank, spring ..."
-    ),
-    words: str = Opt("", metavar="WORD,WORD", help="Words whose occurrences are shown; default: the most frequent"),
+    texts: list[Path] | None = Arg(None, metavar="TEXT", help=f"{TEXTS}; default: sentences with bank, spring ..."),
+    words: str = Opt("", metavar="WORDS", help="Words whose occurrences are shown; default: the most frequent"),
     model: str | None = Opt(None, "--model", "-m", metavar="MODEL", help="Folder or name of a biLM; default: en_mini"),
     pipeline: str | None = Opt(
         None, metavar="PIPELINE", help="Saved pipeline: its biLM, its tags and entities, and what it has learnt"
@@ -53,9 +51,9 @@ def explore(
     lang: Lang = None,
     force: Force = False,
 ) -> None:
-    """Write a page on which one reads with the biLM, and looks at words in context.
+    """Write a page that shows words in context.
 
-    The page is one HTML file with the biLM inside. It works in any browser, without a network.
+    One reads on it with the biLM. It is one HTML file with the biLM inside, and works in any browser, without a network.
     """
     check_output(output, texts or (), force=force)
     if parquet is not None:

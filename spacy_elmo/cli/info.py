@@ -90,9 +90,8 @@ def _find(name: str) -> Path | None:
         return None
     if not path.exists() and not can_name_bilm(name):
         raise CommandError(
-            f"{path}: no such file or folder. Expected the options.json, weights.hdf5 or softmax.hdf5 of a "
-            "biLM, a file that spacy elmo embed wrote (HDF5 or .spacy), the folder of a biLM, of a pretraining run or "
-            f"of a saved pipeline, or the name of an installed pipeline or of a biLM, such as {EMBEDDED}."
+            f"{path}: no such file or folder. Expected a file of a biLM or of vectors, the folder of a biLM, of a "
+            f"pretraining run or of a saved pipeline, or the name of a pipeline or of a biLM, such as {EMBEDDED}."
         )
     if path.exists() and not path.is_dir():
         return path
@@ -222,12 +221,11 @@ def _rows(path: Path, kind: str, options: BiLMOptions | None, contents: Mapping[
     if kind == OUTPUT:
         return _softmax_rows(path, options)
     if kind == VECTORS_FILE:
-        facts = ask_vectors(path)
-        sentences = f"{facts.n_sentences:,}"
-        if facts.keyed:
-            return [("embedded sentences", f"{sentences}, each named by its text"), ("first", f"{facts.first}")]
-        index = "yes" if facts.has_index else "no: the sentences' texts are not in the file"
-        return [("embedded sentences", sentences), ("shape of the first", f"{facts.first}"), (INDEX_NAME, index)]
+        n_sentences, first, keyed, has_index = ask_vectors(path)
+        if keyed:
+            return [("embedded sentences", f"{n_sentences:,}, each named by its text"), ("first", f"{first}")]
+        index = "yes" if has_index else "no: the sentences' texts are not in the file"
+        return [("embedded sentences", f"{n_sentences:,}"), ("shape of the first", f"{first}"), (INDEX_NAME, index)]
     if options is None:
         return [(name, " x ".join(f"{size:,}" for size in shape)) for name, shape in ask_shapes(path)]
     arrays = read_weights(path, options, untrusted=True)

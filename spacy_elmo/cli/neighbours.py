@@ -135,8 +135,7 @@ def _open_index(
     if not index.is_of(corpus, lang) or layer not in (None, index.header.layer):
         meta = index.corpus.meta
         raise CorpusError(
-            f"{folder}: this index is not of {corpus} as it is now, with these settings: it was made of "
-            f"{len(meta.sources):,} files, --lang {meta.language}, layer {index.header.layer}. Add --force to make it "
-            f"again, give another folder, or search it as it is: give {folder} in place of {corpus}."
+            f"{folder}: this index is not of {corpus} as it is now, with these settings: it has --lang "
+            f"{meta.language}, layer {index.header.layer}. Add --force to make it again, or give another folder."
         )
     return index

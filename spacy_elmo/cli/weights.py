@@ -56,8 +56,7 @@ def _read_mixes(pipeline: str) -> list[LearnedMix]:
     if not mixes:
         raise CommandError(
             f"{pipeline}: no mix of a biLM's layers in the components {', '.join(nlp.component_names) or '(none)'}. "
-            "Expected one that was trained on spacy-elmo.Tok2Vec.v1 or spacy-elmo.ElmoTok2Vec.v1: python -m spacy elmo "
-            "init-config writes a config for it."
+            "Expected one on spacy-elmo.Tok2Vec.v1 or spacy-elmo.ElmoTok2Vec.v1, as elmo init-config writes it."
         )
     return mixes
 

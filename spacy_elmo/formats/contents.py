@@ -6,7 +6,6 @@ import math
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import h5py
 
@@ -71,19 +70,10 @@ def _kind(path: str) -> Result:
     return WEIGHTS, {}
 
 
-class VectorFacts(NamedTuple):
-    """What a file of embedded sentences holds. first: shape of the first one's vectors; None if there is none."""
-
-    n_sentences: int
-    first: tuple[int, ...] | None
-    keyed: bool
-    has_index: bool
-
-
-def ask_vectors(path: AnyPath) -> VectorFacts:
-    """Return what a file of embedded sentences holds, after reading all of it. Raises VectorsError."""
+def ask_vectors(path: AnyPath) -> tuple[int, tuple[int, ...] | None, bool, bool]:
+    """Return the number of embedded sentences, the shape of the first, if they are keyed, and if there is an index."""
     n_sentences, first, keyed, has_index = ask(_vectors, path, {}, VectorsError, allowed_bytes(path, 0))[0]
-    return VectorFacts(n_sentences, None if first is None else tuple(first), keyed, has_index)
+    return n_sentences, None if first is None else tuple(first), keyed, has_index
 
 
 def _vectors(path: str) -> Result:

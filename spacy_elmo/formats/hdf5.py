@@ -160,8 +160,7 @@ def check_bytes(n_bytes: int, path: str | os.PathLike[str], what: str, max_bytes
     if n_bytes > allowed:
         raise ElmoError(
             f"{path}: {what} would take {n_bytes:,} bytes of memory, but the file has {os.path.getsize(path):,}. "
-            f"Expected at most {allowed:,}. If you trust the file, set the environment variable {VARIABLE} to "
-            f"{n_bytes} or more, or store the file without compression: four times its own size is always allowed."
+            f"Expected at most {allowed:,}. If you trust the file, set {VARIABLE} to {n_bytes} or more."
         )
 
 

@@ -76,8 +76,7 @@ def folder_of(point: metadata.EntryPoint) -> Path:
         reason = str(error) or type(error).__name__
         raise WeightsError(
             f"{point.name}: the entry point {point.value} of the group {point.group} gives no folder ({reason}). "
-            "Expected a function that returns the folder of the package's files, or a module in that folder. "
-            "Install the package again, or uninstall it."
+            "Expected a function that returns it, or a module in it. Install the package again, or uninstall it."
         ) from error
 
 
@@ -104,24 +103,21 @@ def folder_named(bilm: str | os.PathLike[str]) -> Path:
         if not all((folder / file).is_file() for file in _NEEDED):
             raise SettingsError(
                 f"{name}: a published biLM that was not downloaded to {folder}. Get it with python -m spacy elmo "
-                f"download {name}. If its files are in another folder, give that folder, or set {CACHE} to the folder "
-                f"that holds the folder {name}."
+                f"download {name}; or give the folder of its files, or set {CACHE} to the folder above that one."
             )
         return folder
     point = find_point(GROUP, name)
     if point is None:
         raise SettingsError(
-            f"{name}: a biLM in a package of its own, which is not installed. Expected the package "
-            f"spacy-elmo-{name.replace('_', '-')}: in a clone of this project's repository, pip install "
-            f"./packages/{name}."
+            f"{name}: a biLM in the package spacy-elmo-{name.replace('_', '-')}, which is not installed. In a clone "
+            f"of this project's repository, run pip install ./packages/{name}."
         )
     folder = folder_of(point)
     missing = [file for file in _NEEDED if not (folder / file).is_file()]
     if missing:
         raise WeightsError(
             f"{folder}: {', '.join(missing)} missing. The entry point {point.value} of the group {GROUP} names this "
-            f"folder for the biLM {name}. Expected all files of the package: install it again from a copy that has "
-            "them, or uninstall it. If it is your own package, name its files in package_data."
+            f"folder for the biLM {name}. Install a copy that has all files; if it is yours, see package_data."
         )
     return folder
 

@@ -116,9 +116,8 @@ class BiLMOptions:
             raise _value_error(self.projection_dim, KEYS["projection_dim"], expected)
         if self.n_parameters > MAX_PARAMETERS:
             raise OptionsError(
-                f"BiLMOptions: these sizes make {self.n_parameters:,} parameters. Expected at most "
-                f"{MAX_PARAMETERS:,} (4 GiB of float32); lower lstm.dim, lstm.projection_dim, lstm.n_layers, "
-                "char_cnn.filters or char_cnn.n_highway."
+                f"BiLMOptions: these sizes make {self.n_parameters:,} parameters. Expected at most {MAX_PARAMETERS:,} "
+                "(4 GiB of float32): lower sizes of lstm or char_cnn."
             )
 
     @property

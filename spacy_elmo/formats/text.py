@@ -337,13 +337,11 @@ def blank(language: str) -> Language:
         if lacks_package(error):
             raise CorpusError(
                 f"spaCy's tokenizer for the language {shown(language)} needs a package that is not installed "
-                f"({error}). Install it, or split the text with a program of your own: with words separated by "
-                "blanks, no language is needed."
+                f"({error}). Install it, or leave the language out and separate the words by blanks."
             ) from error
         raise CorpusError(
             f"the language is {shown(language)}, which can't be used ({error}). Expected the code of a language that "
-            "spaCy knows, like en, or xx, which splits at blanks and punctuation; or none if the words are separated "
-            "by blanks already."
+            "spaCy knows, like en or xx; or none if the words are separated by blanks already."
         ) from error
 
 
@@ -376,10 +374,9 @@ def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[st
     empty = [number for number, line in enumerate(lines, 1) if not line]
     if empty:
         raise CommandError(
-            f"{source}: these lines are empty: {listed(empty)}. Expected a sentence in every line: remove the "
-            "empty ones. Or let python -m spacy elmo embed leave them out: give --lang CODE, whose tokenizer "
-            "then splits the text (a warning tells how many there were), or write another file than HDF5, such "
-            "as a .spacy file."
+            f"{source}: these lines are empty: {listed(empty)}. Expected a sentence in every line: remove the empty "
+            "ones. Or let python -m spacy elmo embed leave them out: give --lang CODE, whose tokenizer then splits the "
+            "text, or write another file than HDF5, such as a .spacy file."
         )
     seen: dict[str, int] = {}
     for number, line in enumerate(lines if keys else (), 1):
@@ -390,9 +387,8 @@ def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[st
             )
         if (first := seen.setdefault(line, number)) != number:
             raise CommandError(
-                f"{source}: the lines {first} and {number} are the same sentence. Expected each sentence once, "
-                "because it is used as a key: leave out --use-sentence-keys (use_sentence_keys), or remove one "
-                "of the lines."
+                f"{source}: the lines {first} and {number} are the same sentence. Expected each key once: leave out "
+                "--use-sentence-keys (use_sentence_keys), or remove one of the lines."
             )
     return lines
 

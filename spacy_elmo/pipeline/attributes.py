@@ -220,9 +220,8 @@ def _not_embedded(doc: Doc, attr: str) -> NotEmbeddedError:
             'spacy.load(path, config={"components.elmo.store": "layers"}).'
         )
     return NotEmbeddedError(
-        f"this doc has no ELMo layers under {attr!r}: no elmo pipe with that attr has processed it, or they were "
-        "set to None, or the doc is a copy without them (as_doc without copy_user_data=True, a DocBin without "
-        'store_user_data=True). Add the pipe, nlp.add_pipe("elmo"), and run it on the doc.'
+        f"this doc has no ELMo layers under {attr!r}: no elmo pipe with that attr has processed it, or they were set "
+        "to None, or not copied (as_doc needs copy_user_data=True, a DocBin store_user_data=True). Run the pipe on it."
     )
 
 

@@ -343,9 +343,8 @@ class ElmoPipe(TrainablePipe):
         for name, component in nlp.components if nlp is not None else []:
             if name in self._listener_map and isinstance(component, EntityLinker):
                 raise SettingsError(
-                    f"the component {name!r} is an entity_linker, which works on copies of the docs, and the "
-                    "copies have no layers. Give it spacy-elmo.BiLM.v1 as source, in place of "
-                    "spacy-elmo.Listener.v1."
+                    f"the component {name!r} is an entity_linker, which works on copies of the docs without layers. "
+                    "Give it spacy-elmo.BiLM.v1 as source, in place of spacy-elmo.Listener.v1."
                 )
         if self.frozen:
             self.cache.check_file()

@@ -142,7 +142,7 @@ def test_a_package_that_lacks_a_file(
         folder_named("en_midi")
     told = str(caught.value)
     assert told.startswith(f"{package}: {missing} missing. The entry point {package.name}:folder of the group ")
-    assert "names this folder for the biLM en_midi. Expected all files of the package" in told
+    assert "names this folder for the biLM en_midi. Install a copy that has all files" in told
 
 
 def test_the_folders_of_packages(golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
