@@ -53,7 +53,7 @@ def explore(
 ) -> None:
     """Write a page that shows words in context.
 
-    One reads on it with the biLM. It is one HTML file with the biLM inside, and works in any browser, without a network.
+    It is one HTML file with the biLM inside, which reads what one types. It needs a browser, and no network.
     """
     check_output(output, texts or (), force=force)
     if parquet is not None:
