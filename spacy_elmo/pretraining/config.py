@@ -225,6 +225,9 @@ class TrainingSettings(Section, name="training"):
     )
     accumulate: int = setting(1, whole(1, 10**6), "batches of an update")
     frozen_tokens: int = setting(0, whole(0), "first tokens of a run from paths.init, which train the softmax alone")
+    weight_bits: int | None = setting(
+        None, optional(whole(2, 16)), "bits of the biLM's matrices while a run from paths.init trains; null: all"
+    )
     workers: int = setting(2, whole(1, 1024), "threads of a process, 1 or an even number")
     readers: int = setting(0, whole(0, 256), "processes that read the text ahead, for a GPU; 0: none")
     precision: str = setting(
@@ -280,6 +283,9 @@ class PretrainConfig:
         if training.frozen_tokens and paths.init is None:
             expected = "0 where paths.init is not set: a biLM of random weights is not to be frozen"
             refuse("training.frozen_tokens", training.frozen_tokens, expected)
+        if training.weight_bits is not None and paths.init is None:
+            expected = "null where paths.init is not set: the steps of few bits are those of trained weights"
+            refuse("training.weight_bits", training.weight_bits, expected)
 
 
 # The config file: spaCy's format, with defaults, overrides and variables

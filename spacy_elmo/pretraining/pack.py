@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from ..errors import CommandError, WeightsError, shown
@@ -52,12 +53,22 @@ def round_mantissas(values: Floats, bits: int) -> Floats:
 
 
 def round_to_steps(values: Floats, bits: int, axes: tuple[int, ...]) -> Floats:
-    """Round values to whole numbers of a step, half to even. Each output has its own step, a power of two.
+    """Round values to whole numbers of a step, half to even. Each output has its own step (see `steps_of`).
 
-    The whole numbers have `bits` bits with their sign, 2 to 16. The step is the smallest power of two that reaches all
-    values, or one of the next three below, which cut the largest values: that with the smallest sum of squared changes.
+    The whole numbers have `bits` bits with their sign, 2 to 16.
 
     values: float32, finite. axes: those of one output's values.
+    """
+    step, most = steps_of(values, bits, axes), 2 ** (bits - 1) - 1
+    result: Floats = (np.clip(np.rint(values / step), -most, most) * step).astype(np.float32)
+    return result
+
+
+def steps_of(values: Floats, bits: int, axes: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """Return the step of each output, a power of two, with the axes of the values.
+
+    It is the smallest that reaches all values, or one of the next three below, which cut the largest values: that with
+    the smallest sum of squared changes.
     """
     if not MIN_STEP_BITS <= bits <= MAX_STEP_BITS:
         raise WeightsError(
@@ -69,14 +80,23 @@ def round_to_steps(values: Floats, bits: int, axes: tuple[int, ...]) -> Floats:
     # From a step that reaches all values. It is at least float32's smallest number, whose multiples are exact: so no
     # smaller step changes the values less.
     step = np.exp2(np.ceil(np.log2(np.maximum(largest / most, SMALLEST))))
-    result, change = np.zeros_like(exact), np.full_like(largest, np.inf)
+    best: npt.NDArray[np.float64] = step
+    change = np.full_like(largest, np.inf)
     for _ in range(STEPS_TRIED):
         rounded = np.clip(np.rint(exact / step), -most, most) * step
         rounded_change = ((rounded - exact) ** 2).sum(axis=axes, keepdims=True)
-        result = np.where(rounded_change < change, rounded, result)
+        best = np.where(rounded_change < change, step, best)
         change = np.minimum(rounded_change, change)
         step = step / 2
-    return result.astype(np.float32)
+    return best
+
+
+def inputs_of(name: str, dimensions: int) -> tuple[int, ...] | None:
+    """Return the axes of one output's values of a biLM's parameter; None if its values are not rounded to steps."""
+    if name.endswith("bias") or name == EMBEDDING:
+        return None
+    # outputs are the last axis of the LSTM's matrices, whose first axis is the direction; of all others the first axis
+    return (1,) if name.startswith("lstm.") else tuple(range(1, dimensions))
 
 
 NO_SOFTMAX = "none"
@@ -158,10 +178,9 @@ def pack(
 
 
 def _rounded(name: str, values: Floats, mantissa_bits: int, bits: int | None) -> Floats:
-    if bits is None or name.endswith("bias") or name == EMBEDDING:
+    inputs = inputs_of(name, values.ndim)
+    if bits is None or inputs is None:
         return round_mantissas(values, mantissa_bits)
-    # outputs are the last axis of the LSTM's matrices, whose first axis is the direction; of all others the first axis
-    inputs = (1,) if name.startswith("lstm.") else tuple(range(1, values.ndim))
     return round_to_steps(values, bits, inputs)
 
 

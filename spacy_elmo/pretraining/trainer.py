@@ -1,10 +1,11 @@
 """The updates of a pretraining run, and the state that a resumed run needs."""
 
+import copy
 import ctypes
 import math
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from ..errors import CHECKPOINT_PARTS, CheckpointError, SettingsError
-from ..modules import LstmState
+from ..modules import BiLM, LstmState
 from ..modules.loading import dtype_of
 from .batches import ReadAhead, StreamRange, Streams
 from .config import TrainingSettings
@@ -31,6 +32,7 @@ from .optimizers import (
     restore_optimizer,
     set_rate,
 )
+from .pack import inputs_of, steps_of
 from .prepared import PreparedCorpus
 from .step import Batch, GpuStep, Workers
 
@@ -51,6 +53,35 @@ def average_of(module: nn.Module, horizon: float) -> AveragedModel:
         torch._foreach_lerp_(averages, weights, share)
 
     return AveragedModel(module, multi_avg_fn=add)
+
+
+class Rounding:
+    """Rounds the matrices of a biLM to few bits, as `elmo pack --bits`, by steps that stay as they are at the start."""
+
+    def __init__(self, bilm: BiLM, bits: int) -> None:
+        self.most = 2 ** (bits - 1) - 1
+        self.steps: dict[str, Tensor] = {}
+        for name, weight in bilm.named_parameters():
+            if inputs := inputs_of(name, weight.ndim):
+                steps = steps_of(weight.detach().cpu().numpy(), bits, inputs)
+                self.steps[name] = torch.from_numpy(steps).to(weight)
+
+    @torch.no_grad()
+    def apply(self, bilm: BiLM) -> None:
+        for name, weight in bilm.named_parameters():
+            if (step := self.steps.get(name)) is not None:
+                weight.copy_((weight / step).round_().clamp_(-self.most, self.most).mul_(step))
+
+    @contextmanager
+    def applied(self, bilm: BiLM) -> Iterator[None]:
+        """Round in the block only, so that small changes add up (straight-through: Bengio et al. 2013)."""
+        kept = [weight.detach().clone() for weight in bilm.parameters()]
+        self.apply(bilm)
+        try:
+            yield
+        finally:
+            with torch.no_grad():
+                torch._foreach_copy_(list(bilm.parameters()), kept)
 
 
 # numbers of the parameters in glibc's malloc.h, and the largest thresholds
@@ -137,6 +168,7 @@ class Trainer:
         model.bilm.to(self.group.device)
         model.softmax.to(self.group.device)
         self.parameters = list(model.bilm.parameters())
+        self.rounding = None if settings.weight_bits is None else Rounding(model.bilm, settings.weight_bits)
         self.objective = objective_of(settings, model)
         self.state = model.bilm.lstm.zero_state(share)
         self.from_zero = _evenly_true(settings.zero_state_share, settings.streams)[self.local_streams]
@@ -184,11 +216,16 @@ class Trainer:
 
     @property
     def model_to_keep(self) -> LanguageModel:
-        """The model that is evaluated and saved: of the average of the weights, if there is one."""
-        if self.average is None or not self.average.n_averaged:
-            return self.model
-        modules: Any = self.average.module
-        return LanguageModel(modules["bilm"], modules["softmax"], self.model.vocabulary)
+        """The model that is evaluated and saved: of the average of the weights, if there is one, and rounded."""
+        model = self.model
+        if self.average is not None and self.average.n_averaged:
+            modules: Any = self.average.module
+            model = LanguageModel(modules["bilm"], modules["softmax"], model.vocabulary)
+        if self.rounding is None:
+            return model
+        bilm = copy.deepcopy(model.bilm)
+        self.rounding.apply(bilm)
+        return LanguageModel(bilm, model.softmax, model.vocabulary)
 
     def check_rounding(self) -> None:
         """Raise SettingsError if Muon's matrices, which each process computes, would differ from process to process."""
@@ -215,7 +252,8 @@ class Trainer:
             batch = self._batch()
             scorer: Any = self.objective.scorer(batch.targets, seed, self.group)
             dropout_seed = _seed(seed, self.group.rank, 0) >> 16  # each process has other dropout masks
-            result = self.workers.gradients(batch, scorer, self.state, scale, dropout_seed, frozen)
+            with self.rounding.applied(self.model.bilm) if self.rounding else nullcontext():
+                result = self.workers.gradients(batch, scorer, self.state, scale, dropout_seed, frozen)
             self.state = result.state
             loss += result.loss
             self.objective.add(scorer, result.scored)
@@ -254,6 +292,8 @@ class Trainer:
         arrays |= {f"softmax/{name}": t.cpu().numpy().copy() for name, t in self.model.softmax.state_dict().items()}
         arrays |= {f"optimizer/{name}": array for name, array in optimizer_arrays(self.optimizer).items()}
         arrays |= {f"objective/{name}": array for name, array in self.objective.arrays().items()}
+        if self.rounding is not None:
+            arrays |= {f"rounding/{name}": steps.cpu().numpy().copy() for name, steps in self.rounding.steps.items()}
         if self.average is not None:
             arrays |= {AVERAGE + name: t.cpu().numpy().copy() for name, t in self.average.state_dict().items()}
         for name, array in self.streams.state().items():
@@ -276,6 +316,9 @@ class Trainer:
         if "optimizer" in parts:  # it is absent before the first update of the biLM
             restore_optimizer(self.optimizer, parts["optimizer"])
         self.objective.restore(parts.get("objective", {}))
+        if self.rounding is not None:
+            steps = parts["rounding"].items()
+            self.rounding.steps = {name: torch.from_numpy(np.array(s)).to(self.group.device) for name, s in steps}
         self.streams.restore({name: array[self.local_streams] for name, array in parts["streams"].items()})
         h, c = (torch.from_numpy(np.array(parts["state"][name][:, :, self.local_streams])) for name in ("h", "c"))
         self.state = LstmState(h.to(self.group.device), c.to(self.group.device))

@@ -1,4 +1,4 @@
-"""The average of the weights: against sums in float64, in resumed runs, and in the files of a run."""
+"""The average of the weights, against sums in float64, and weights of few bits: in resumed runs, and in their files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from small_run import config_of, last_checkpoint, run, write_text
+from small_run import OPTIONS, config_of, last_checkpoint, run, with_paths, write_text
 
 from spacy_elmo.errors import CheckpointError, SettingsError
+from spacy_elmo.formats import read_weights
 from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.checkpoint import Checkpoints
 from spacy_elmo.pretraining.config import PretrainConfig, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.distributed import Group
+from spacy_elmo.pretraining.evaluating import Reporter
+from spacy_elmo.pretraining.pack import pack
 from spacy_elmo.pretraining.trainer import average_of, check_streams, enough_memory
 
 UPDATES = 8
@@ -71,9 +74,14 @@ def test_training_is_the_same_and_the_average_is_saved(config: PretrainConfig, t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["full", "adaptive"])
+@pytest.mark.parametrize("kind", ["full", "adaptive", "few bits"])
 def test_a_resumed_run_has_the_same_bits(config: PretrainConfig, tmp_path: Path, kind: str) -> None:
-    whole = replace(config, training=replace(config.training, softmax=SoftmaxSettings(kind, cutoffs=(10,))))
+    if kind == "few bits":
+        run(config, tmp_path / "init")
+        config = with_paths(config, init=tmp_path / "init" / "model-last")
+        whole = replace(config, training=replace(config.training, weight_bits=4))
+    else:
+        whole = replace(config, training=replace(config.training, softmax=SoftmaxSettings(kind, cutoffs=(10,))))
     run(whole, tmp_path / "whole")
     shutil.copytree(tmp_path / "whole", tmp_path / "interrupted")
     (tmp_path / "interrupted" / "checkpoints" / f"step-{UPDATES:09}.h5").unlink()
@@ -87,6 +95,44 @@ def test_a_resumed_run_has_the_same_bits(config: PretrainConfig, tmp_path: Path,
     for name in ("weights.hdf5", "softmax.hdf5"):
         files = [(tmp_path / folder / "model-last" / name).read_bytes() for folder in ("whole", "interrupted")]
         assert files[0] == files[1]
+
+
+class Recorder(Reporter):
+    """Keeps the losses."""
+
+    def __init__(self) -> None:
+        self.losses: list[float] = []
+
+    def step(self, step: int, tokens: int, total_tokens: int, loss: float, *told: float) -> None:
+        self.losses.append(loss)
+
+
+def test_weights_of_few_bits(config: PretrainConfig, tmp_path: Path) -> None:
+    """An update has the loss of the packed model, its change is of all bits, and what is saved has few again."""
+    run(replace(config, training=replace(config.training, average_share=0.0)), tmp_path / "first")
+    init = tmp_path / "first" / "model-last"
+    pack(init, tmp_path / "rounded", 23, "none", bits=3)
+    packed = Path(shutil.copytree(init, tmp_path / "of 3 bits"))  # its softmax has all bits
+    shutil.copy(tmp_path / "rounded" / "weights.hdf5", packed)
+    of_all = with_paths(replace(config, training=replace(config.training, total_tokens=80)), init=init)
+    few = replace(of_all, training=replace(of_all.training, weight_bits=3))
+    losses = {}
+    for name, settings in (("few", few), ("packed", with_paths(of_all, init=packed)), ("all", of_all)):
+        reporter = Recorder()
+        run(settings, tmp_path / name, reporter)
+        losses[name] = reporter.losses[0]
+    assert losses["few"] == pytest.approx(losses["packed"], rel=1e-6)
+    assert abs(losses["few"] - losses["all"]) > 1e-3
+    pack(tmp_path / "few" / "model-last", tmp_path / "again", 23, "float32", bits=3)
+    saved = read_weights(tmp_path / "few" / "model-last" / "weights.hdf5", OPTIONS)
+    rounded = read_weights(tmp_path / "again" / "weights.hdf5", OPTIONS)
+    for name, values in saved.items():
+        np.testing.assert_array_equal(rounded[name], values, err_msg=name)
+    kept = state(tmp_path / "few")["bilm/lstm.layers.0.input_weight"]
+    steps = state(tmp_path / "few")["rounding/lstm.layers.0.input_weight"]
+    assert np.abs(kept / steps - np.rint(kept / steps)).max() > 0.1
+    with pytest.raises(SettingsError, match=r"training\.weight_bits is 3\. Expected null where paths\.init is not set"):
+        with_paths(few, init=None)
 
 
 @pytest.mark.slow
