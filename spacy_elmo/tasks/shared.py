@@ -40,10 +40,7 @@ def check_sizes(**sizes: Any) -> None:
 def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
     """Return a doc of several texts, a line break between them, each of them a span of `doc.spans`; an empty text none.
 
-    A line break inside a text becomes a blank, except in the last text: it would end the text if the doc is read from
-    a file by spaCy, which restores words but no spans.
-
-    Raises AnnotationError if a text is no string.
+    A line break inside a text, except in the last one, becomes a blank: where spaCy restores no spans, it would end it.
     """
     for key, text in zip(keys, texts):
         if not isinstance(text, str):
@@ -61,25 +58,22 @@ def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
 def parts_of(doc: Doc, keys: Sequence[str]) -> list[Span] | None:
     """Return a doc's spans under given keys; of a doc without such span groups, the parts between its line breaks.
 
-    Returns None if the doc has no words, or one of the parts has none. Raises AnnotationError if some span groups are
-    missing or have several spans, or if all are and there are no line breaks.
+    None: one of the parts has no words. Raises AnnotationError if a key has not one span, and no line breaks help.
     """
     names = ", ".join(map(repr, keys))
     if has_parts(doc, keys):
         counts = [len(doc.spans[key]) if key in doc.spans else None for key in keys]
         if any(count not in (0, 1) for count in counts):
             raise AnnotationError(
-                f"the doc {shown(doc.text)} has span groups for some of {names}, but the numbers of their spans "
-                f"are {counts}. Expected one span for each key in doc.spans."
+                f"the doc {shown(doc.text)} has {counts} spans in {names}. Expected one span for each key."
             )
         parts = [span for key in keys for span in doc.spans[key]]
     else:
         parts = lines_of(doc, len(keys))
         if len(parts) < len(keys) and any(not token.is_space for token in doc):
             raise AnnotationError(
-                f"the doc {shown(doc.text)} has no span groups {names}, and no line breaks that divide it into "
-                "these. Expected one span for each key in doc.spans, or the texts in this order with a line "
-                "break between them."
+                f"the doc {shown(doc.text)} has no span groups {names}, and no line breaks that divide it into these. "
+                "Expected one span for each key in doc.spans, or the texts in this order, a line break between them."
             )
     if len(parts) < len(keys) or not all(part.text.strip() for part in parts):
         return None
@@ -94,10 +88,7 @@ def keep_parts(doc: Doc, keys: Sequence[str], parts: Sequence[Span]) -> None:
 
 
 def set_getter(owner: type[Doc] | type[Span], name: str, getter: Callable[..., Any], **arguments: Any) -> None:
-    """Set an extension attribute of docs or spans that is read by a function, unless it is set already.
-
-    Raises SettingsError if something else, or a component with other arguments, has set one of this name.
-    """
+    """Set an extension attribute that a function reads. One of this name that reads otherwise is an error."""
     if not owner.has_extension(name):
         owner.set_extension(name, getter=partial(getter, **arguments))
         return
@@ -105,36 +96,30 @@ def set_getter(owner: type[Doc] | type[Span], name: str, getter: Callable[..., A
     attribute, removal = f"{owner.__name__}._.{name}", f"{owner.__name__}.remove_extension({name!r})"
     if not isinstance(found, partial) or found.func is not getter:
         raise SettingsError(
-            f"{attribute} was set by something else, such as another package. Remove that extension before the "
-            f"component is made: {removal}. For coreference, another prefix helps as well."
+            f"{attribute} was set by something else, such as another package. Call {removal} before the component is "
+            "made. For coreference, another prefix helps as well."
         )
     if found.keywords != arguments:
-        theirs, ours = (
-            ", ".join(f"{key} = {value!r}" for key, value in a.items()) for a in (found.keywords, arguments)
-        )
         raise SettingsError(
-            f"{attribute} is already the attribute of a component in this process that was made with "
-            f"{theirs}. This one has {ours}, and both need an attribute of this name. "
-            "Set prefix to another name. If the other component is not used any more, you can instead remove its "
-            f"attribute first: {removal}."
+            f"{attribute} is already the attribute of a component in this process that was made with prefix = "
+            f"{found.keywords['prefix']!r}. This one has prefix = {arguments['prefix']!r}, and needs the same name. "
+            f"Set prefix to another one. If the other component is not used any more, you can instead call {removal}."
         )
 
 
 def build_given_spans(keys: list[str]) -> Callable[[Language, Example], Iterator[Example]]:
-    """Build spacy-elmo.GivenSpans.v1: it copies span groups of the annotated doc to the one that is processed.
-
-    So a component is trained or scored on docs whose spans are given, such as predicates.
+    """Build spacy-elmo.GivenSpans.v1: it copies span groups of the annotated doc, such as predicates, to the other.
 
     keys: names of the span groups. Those that a doc lacks stay missing.
     """
-    return partial(_give, keys)
 
+    def give(nlp: Language, example: Example) -> Iterator[Example]:
+        for key in keys:
+            if key in example.reference.spans:
+                example.predicted.spans[key] = aligned(example, example.reference.spans[key])
+        yield example
 
-def _give(keys: list[str], nlp: Language, example: Example) -> Iterator[Example]:
-    for key in keys:
-        if key in example.reference.spans:
-            example.predicted.spans[key] = aligned(example, example.reference.spans[key])
-    yield example
+    return give
 
 
 def aligned(example: Example, spans: Iterable[Span], *, to_reference: bool = False) -> list[Span]:
@@ -150,9 +135,9 @@ def warn_of_unknown(name: str, found: Iterable[str], labels: Iterable[str], said
     if unknown:
         said.update(unknown)
         warnings.warn(
-            f"the component {name!r} does not have these labels of its examples: {', '.join(unknown)}. It does "
-            "not learn them. Expected labels that it had when it was initialised: make the component anew and "
-            f"initialise it with these examples, or put the labels in [initialize.components.{name}.labels].",
+            f"the component {name!r} does not have these labels of its examples: {', '.join(unknown)}. It does not "
+            "learn them. Make it anew and initialise it with these examples, or put the labels in "
+            f"[initialize.components.{name}.labels].",
             UnknownLabelWarning,
             stacklevel=2,
         )
@@ -160,8 +145,7 @@ def warn_of_unknown(name: str, found: Iterable[str], labels: Iterable[str], said
 
 def no_examples_error(name: str, number: int, expected: str) -> AnnotationError:
     return AnnotationError(
-        f"the component {name!r} can't be initialised: none of its examples ({number}) has {expected}. Give it "
-        "examples with such annotations: nlp.initialize(lambda: examples)."
+        f"the component {name!r} can't be initialised: none of its examples ({number}) has {expected}. Give it others."
     )
 
 
@@ -198,23 +182,10 @@ class ConfiguredPipe(TrainablePipe):
 
 def default_tok2vec(depth: int) -> dict[str, Any]:
     """Return the config of a tok2vec on word features, whose vectors know of `depth` tokens on each side."""
-    return {
-        "@architectures": "spacy.Tok2Vec.v2",
-        "embed": {
-            "@architectures": "spacy.MultiHashEmbed.v2",
-            "width": 96,
-            "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
-            "rows": [5000, 1000, 2500, 2500],
-            "include_static_vectors": False,
-        },
-        "encode": {
-            "@architectures": "spacy.MaxoutWindowEncoder.v2",
-            "width": 96,
-            "depth": depth,
-            "window_size": 1,
-            "maxout_pieces": 3,
-        },
-    }
+    embed = {"@architectures": "spacy.MultiHashEmbed.v2", "width": 96, "include_static_vectors": False}
+    embed |= {"attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"], "rows": [5000, 1000, 2500, 2500]}
+    encode = {"@architectures": "spacy.MaxoutWindowEncoder.v2", "width": 96, "depth": depth, "window_size": 1}
+    return {"@architectures": "spacy.Tok2Vec.v2", "embed": embed, "encode": encode | {"maxout_pieces": 3}}
 
 
 def init_tok2vec(model: Model[Any, Any], docs: list[Doc] | None) -> int | None:
@@ -228,10 +199,7 @@ def init_tok2vec(model: Model[Any, Any], docs: list[Doc] | None) -> int | None:
 
 
 def init_network(model: Model[Any, Any], X: list[Doc] | None = None, Y: Any = None) -> None:
-    """Initialise tok2vec, and build the torch network for its width and, if the model has labels, their number.
-
-    Y: *Shape:* (docs, labels).
-    """
+    """Initialise tok2vec, and build the torch network for its width and for the labels, if Y is (docs, labels)."""
     width = init_tok2vec(model, X)
     if Y is not None:
         model.set_dim("nO", Y.shape[1])
@@ -243,11 +211,9 @@ def init_network(model: Model[Any, Any], X: list[Doc] | None = None, Y: Any = No
 class TorchShim(PyTorchShim):
     """Holds a torch network that is built late, when the width of its input (or the number of labels) is known.
 
-    In contrast to Thinc's own shim, `use_params` gives the network the optimizer's averages, and the bytes are
-    msgpack of numpy arrays.
+    In contrast to Thinc's own shim, `use_params` gives it the optimizer's averages; the bytes are msgpack of arrays.
 
-    build: function from sizes, as keyword arguments, to the network. It has to be at module level (or a partial of
-        such a function), so that pipelines pickle.
+    build: function from sizes to the network, at module level or a partial of such a one, so that pipelines pickle.
     """
 
     def __init__(self, build: Callable[..., nn.Module]) -> None:
@@ -259,9 +225,7 @@ class TorchShim(PyTorchShim):
     def network(self) -> Any:
         """The network. Before `prepare` a KeyError, as of Thinc's weights: spaCy then asks to initialize."""
         if self._model is None:
-            raise KeyError(
-                "the component's network is not built yet. Call nlp.initialize(lambda: examples), or load weights."
-            )
+            raise KeyError("the network is not built yet. Call nlp.initialize(lambda: examples), or load weights.")
         return self._model
 
     def prepare(self, **sizes: int) -> None:
@@ -295,10 +259,7 @@ class TorchShim(PyTorchShim):
         return srsly.msgpack_dumps({"sizes": self.sizes, "arrays": arrays})
 
     def from_bytes(self, bytes_data: bytes) -> TorchShim:
-        """Build the network of the saved sizes, and give it the saved weights.
-
-        Raises WeightsError, and changes nothing, if they are damaged or not those of such a network.
-        """
+        """Build the network of the saved sizes and weights. If they don't fit: WeightsError, and no change."""
         try:
             message = srsly.msgpack_loads(bytes_data)
             sizes, arrays = message["sizes"], message["arrays"]
@@ -306,16 +267,14 @@ class TorchShim(PyTorchShim):
             got = {name: tuple(array.shape) for name, array in arrays.items()}
         except (AttributeError, KeyError, TypeError, ValueError) as error:  # msgpack's own errors are ValueErrors
             raise WeightsError(
-                f"the saved weights of a component are damaged ({error}). Expected what the component has saved: "
-                "get the files again, or train again."
+                f"the saved weights of a component are damaged ({error}). Get the files again, or train again."
             ) from error
         if network is not None:
             expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
             if wrong := sorted(name for name in got | expected if got.get(name) != expected.get(name)):
                 raise WeightsError(
-                    f"the saved weights of a component are not those of its network: {', '.join(wrong)} differ in "
-                    "name or shape. Load them with the settings that the component was saved with, as spacy.load "
-                    "does."
+                    f"the saved weights of a component are not those of its network: {', '.join(wrong)} differ in name "
+                    "or shape. Load them with the settings that the component was saved with, as spacy.load does."
                 )
             network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
         self._model, self.sizes = network, sizes
@@ -357,10 +316,9 @@ def run_network(
 def batches_of(
     sizes: Sequence[tuple[int, ...]], most: int, cost: Callable[..., int] = int, *, longest_first: bool = False
 ) -> list[list[int]]:
-    """Return the numbers of rows in batches of similar sizes, whose memory has a bound.
+    """Return the numbers of rows in batches of similar sizes, none of which, padded, costs more than `most`.
 
-    sizes: of each row; a batch is padded to the largest ones. cost: function from them to the cost of a row.
-    most: cost of a batch, unless it is a single row.
+    A row alone may cost more. cost: function from sizes to the cost of a row.
     """
     batches: list[list[int]] = []
     largest: tuple[int, ...] = ()

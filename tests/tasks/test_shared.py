@@ -112,10 +112,10 @@ def test_docs_that_have_no_such_parts() -> None:
         parts_of(NLP.make_doc("a b"), KEYS)
     doc = NLP.make_doc("a\nb")
     doc.spans["question"] = [doc[0:1]]
-    with pytest.raises(AnnotationError, match=r"are \[1, None\]"):
+    with pytest.raises(AnnotationError, match=r"has \[1, None\] spans"):
         parts_of(doc, KEYS)
     doc.spans["context"] = [doc[0:1], doc[1:2]]
-    with pytest.raises(AnnotationError, match=r"are \[1, 2\]"):
+    with pytest.raises(AnnotationError, match=r"has \[1, 2\] spans"):
         parts_of(doc, KEYS)
 
 

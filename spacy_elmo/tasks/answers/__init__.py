@@ -24,16 +24,15 @@ def make_question(nlp: Language, question: str, context: str, answers: Sequence[
     answers: right answers, for training and scoring: the index of the first character in `context`, and the text. They
         go to `doc.spans["answer"]`, as spans of whole tokens. None: not known.
 
-    Raises AnnotationError if a text is no string, if the answers are no such pairs, or if the context does not have an
-    answer at its index.
+    Raises AnnotationError if a text is no string, or the context does not have an answer at its index.
     """
     doc = make_doc(nlp, (question, context), (QUESTION, CONTEXT))
     if answers is None:
         return doc
     if not isinstance(answers, (list, tuple)) or not all(map(_is_answer, answers)):
         raise AnnotationError(
-            f"the answers to the question {shown(question)} are {shown(answers)}. Expected a list of pairs: "
-            "the place of the answer's first character in the context, and its text, such as [(14, 'Bonn')]."
+            f"the answers to the question {shown(question)} are {shown(answers)}. Expected a list of pairs: the place "
+            "of the answer's first character in the context, and its text, such as [(14, 'Bonn')]."
         )
     first = len(question) + 1
     spans = []
@@ -41,8 +40,7 @@ def make_question(nlp: Language, question: str, context: str, answers: Sequence[
         if not text or start < 0 or context[start : start + len(text)] != text:
             raise AnnotationError(
                 f"the answer {shown(text)} does not begin at character {start} of the context of the question "
-                f"{shown(question)}. Expected the index of its first character in the context, and the text "
-                "that stands there."
+                f"{shown(question)}. Expected the index of its first character there, and the text that stands there."
             )
         span = doc.char_span(first + start, first + start + len(text), alignment_mode="expand")
         if span is not None:  # an answer of whitespace alone can be inside no token
@@ -52,12 +50,8 @@ def make_question(nlp: Language, question: str, context: str, answers: Sequence[
 
 
 def _is_answer(value: object) -> bool:
-    return (
-        isinstance(value, (list, tuple))
-        and len(value) == 2
-        and isinstance(value[0], Integral)
-        and isinstance(value[1], str)
-    )
+    is_pair = isinstance(value, (list, tuple)) and len(value) == 2
+    return is_pair and isinstance(value[0], Integral) and isinstance(value[1], str)  # type: ignore[index]
 
 
 def make_questions(nlp: Language, pairs: Iterable[tuple[str, str]]) -> Iterator[Doc]:

@@ -99,10 +99,7 @@ class Answers(ConfiguredPipe):
         self.model.initialize(X=sample)
 
     def predict(self, docs: Iterable[Doc]) -> list[list[Best]]:
-        """Return the best answers of each doc: start and end in its context, and probability.
-
-        Raises AnnotationError if a doc has no parts that could be question and context.
-        """
+        """Return the best answers of each doc: start and end in its context, and probability."""
         docs = list(docs)
         parts = [parts_of(doc, (QUESTION, CONTEXT)) for doc in docs]
         answers: list[list[Best]] = [[] for _ in docs]
@@ -142,9 +139,7 @@ def answer_score(span: Span) -> float | None:
 
 
 def best_spans(scores: Floats, allowed: NDArray[np.bool_], longest: int, count: int) -> list[Best]:
-    """Return the most probable spans, best first; of equal ones, the first in the text.
-
-    A span's probability is that of its start times that of its end, each normalised over the context.
+    """Return the spans with the highest p(start) p(end), best first; of equal ones, the first in the text.
 
     scores: *Shape:* (tokens, 2), of each token as start and end. allowed: where an answer may start or end.
     """
@@ -171,32 +166,27 @@ def has_answers(doc: Doc) -> bool:
     parts = parts_of(doc, (QUESTION, CONTEXT))
     if not len(doc.spans[ANSWER]):
         raise AnnotationError(
-            f'the doc {shown(doc.text)} has a span group "answer" without a span. Expected at least one right '
-            "answer: questions without an answer can't be learned. Leave the doc or its span group out."
+            f'the doc {shown(doc.text)} has a span group "answer" without a span. Expected at least one right answer: '
+            "leave the doc or its span group out."
         )
     for span in doc.spans[ANSWER]:
         if parts is None or not len(span) or not parts[1].start <= span.start <= span.end <= parts[1].end:
             raise AnnotationError(
                 f"the doc {shown(doc.text)} has the right answer {shown(span.text)}, which is not in its context. "
-                'Expected right answers inside the span in doc.spans["context"], or after the first line of a '
-                "doc without this group."
+                'Expected it in the span in doc.spans["context"], or after the first line of a doc without this group.'
             )
     return True
 
 
 def targets_of(example: Example) -> Floats | None:
-    """Return 1.0 where right answers start and end in the predicted doc's context, *Shape:* (context tokens, 2).
-
-    None: the reference has no answers, or none that begins and ends where tokens of the predicted doc do.
-    """
+    """Return 1.0 where right answers start and end in the predicted doc's context, (tokens, 2); None: nowhere."""
     if not has_answers(example.reference):
         return None
     parts = parts_of(example.predicted, (QUESTION, CONTEXT))
     if parts is None:
         raise AnnotationError(
-            f"the predicted doc {shown(example.predicted.text)} has no question or no context, but its reference "
-            "has right answers. Expected a predicted doc of the same text: Example(make_question(nlp, question, "
-            "context), reference)."
+            f"the predicted doc {shown(example.predicted.text)} has no question or no context, but its reference has "
+            "right answers. Expected the same text: Example(make_question(nlp, question, context), reference)."
         )
     context = parts[1]
     targets = np.zeros((len(context), 2), np.float32)
@@ -210,10 +200,7 @@ def targets_of(example: Example) -> Floats | None:
 def pointer_loss(
     ops: Ops, scores: Sequence[Floats2d], targets: Sequence[Floats | None]
 ) -> tuple[float, list[Floats2d]]:
-    """Return the loss of `Answers.get_loss` and its gradient, *Shape:* (tokens, 2) for each doc, as the scores.
-
-    targets: 1.0 at each right start and end; None: the doc does not count.
-    """
+    """Return the loss of `Answers.get_loss` and its gradient. targets: from `targets_of`; None does not count."""
     xp = ops.xp
     gradients = [ops.alloc2f(*values.shape) for values in scores]
     counted = [(i, target) for i, target in enumerate(targets) if target is not None]

@@ -133,10 +133,7 @@ def rows_of(parts: Iterable[Sequence[Span] | None], longest: int, overlap: int) 
 
 
 def shared_words(doc: Doc, row: Row) -> Any:
-    """Return for each token of a row, first the question's, 1 if the other part has its word, in lower case.
-
-    Punctuation and whitespace never count.
-    """
+    """Return for each token, first the question's, 1 if the other part has this word, in lower case, no punctuation."""
     attributes = doc.to_array([LOWER, IS_PUNCT, IS_SPACE])
     words = np.where(attributes[:, 1:].any(axis=1), 0, attributes[:, 0])
     question, window = words[row.question], words[row.window]
@@ -168,8 +165,7 @@ class AnswersNetwork(nn.Module):
     def forward(self, vectors: Tensor, shared: Tensor, sizes: Sequence[tuple[int, int]], dropout: float) -> Tensor:
         """Return *Shape:* (rows, window tokens, 2), the scores of start and end. Those of padding mean nothing.
 
-        vectors: *Shape:* (tokens, width), of each row's question, its window, the next row's question and so on.
-        shared: *Shape:* (tokens,), 1.0 if the other part of the row has this word.
+        vectors: (tokens, width), of each row's question and its window. shared: (tokens,), from `shared_words`.
         sizes: number of tokens of each row's window, and of its question.
         """
         x = torch.cat([self.project(F.dropout(vectors, dropout)), shared.to(vectors.device)[:, None]], dim=-1)

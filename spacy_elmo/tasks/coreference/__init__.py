@@ -16,6 +16,7 @@ from ...errors import AnnotationError, shown
 __all__ = ["annotate", "clusters_of"]
 
 PREFIX = "coref_clusters"
+_EXAMPLE = "[[(0, 1), (6, 7)]] is one cluster of two mentions"
 
 
 def clusters_of(doc: Doc, prefix: str = PREFIX) -> list[list[Span]]:
@@ -27,9 +28,7 @@ def clusters_of(doc: Doc, prefix: str = PREFIX) -> list[list[Span]]:
     for key in _keys(doc, prefix):
         number = key.removeprefix(f"{prefix}_")
         if not re.fullmatch("[0-9]+", number):
-            raise AnnotationError(
-                f"the span group {key} has no number. Expected {prefix}_1, {prefix}_2 ...: rename it."
-            )
+            raise AnnotationError(f"the span group {key} has no number. Rename it: {prefix}_1, {prefix}_2 ...")
         numbers[key] = int(number)
     groups = {key: list(filter(len, doc.spans[key])) for key in sorted(numbers, key=lambda key: numbers[key])}
     _check_apart(groups)
@@ -52,16 +51,12 @@ def annotate(doc: Doc, clusters: Iterable[Iterable[Span | tuple[int, int]]], pre
 
     Raises AnnotationError if a mention is no such span or pair, or is in two clusters. Then the doc stays as it was.
     """
-    example = "[[(0, 1), (6, 7)]] is one cluster of two mentions"
     if not isinstance(clusters, Iterable):
-        raise AnnotationError(
-            f"the clusters are {shown(clusters)}. Expected a list of clusters, each of them a list of mentions: "
-            f"{example}."
-        )
+        raise AnnotationError(f"the clusters are {shown(clusters)}. Expected a list of clusters: {_EXAMPLE}.")
     groups = {}
     for number, cluster in enumerate(clusters, 1):
         if not isinstance(cluster, Iterable):
-            raise AnnotationError(f"cluster {number} is {shown(cluster)}. Expected a list of mentions: {example}.")
+            raise AnnotationError(f"cluster {number} is {shown(cluster)}. Expected a list of mentions: {_EXAMPLE}.")
         groups[f"{prefix}_{number}"] = [_span(doc, mention, number) for mention in cluster]
     _check_apart(groups)
     for key in _keys(doc, prefix):
@@ -75,23 +70,20 @@ def _span(doc: Doc, mention: object, number: int) -> Span:
         if mention.doc is not doc:
             raise AnnotationError(
                 f"cluster {number} has the mention {shown(mention.text)}, which is a span of another doc. "
-                "Expected spans of the doc that is annotated: give doc[first:after] of it, or the pair (first, "
-                "after)."
+                "Expected spans of the doc that is annotated."
             )
         mention = mention.start, mention.end
     pair = mention if isinstance(mention, (tuple, list)) and len(mention) == 2 else ()
     if not pair or not all(isinstance(place, Integral) for place in pair):
         raise AnnotationError(
             f"cluster {number} has the mention {shown(mention)}. Expected a span of the doc, or a pair of the "
-            "number of its first token and that of the token after its last one: [[(0, 1), (6, 7)]] is one "
-            "cluster of two such mentions."
+            f"numbers of its first token and of the one after its last: {_EXAMPLE}."
         )
     start, end = int(pair[0]), int(pair[1])
     if not 0 <= start < end <= len(doc):
         raise AnnotationError(
-            f"cluster {number} has the mention {(start, end)}, but the doc has {len(doc)} tokens. Expected a "
-            f"pair (first, after) with 0 <= first < after <= {len(doc)}: the number of its first token and that "
-            "of the token after its last one."
+            f"cluster {number} has the mention {(start, end)}, but the doc has {len(doc)} tokens. Expected "
+            f"numbers (first, after) with 0 <= first < after <= {len(doc)}."
         )
     return doc[start:end]
 
@@ -102,10 +94,7 @@ def _check_apart(groups: dict[str, list[Span]]) -> None:
         for span in spans:
             first = owner.setdefault((span.start, span.end), key)
             if first != key:
-                raise AnnotationError(
-                    f"the span {span.text!r} is in two clusters, {first} and {key}. Expected each mention in one "
-                    "cluster."
-                )
+                raise AnnotationError(f"the span {span.text!r} is in two clusters, {first} and {key}. Expected one.")
 
 
 def _keys(doc: Doc, prefix: str) -> list[str]:

@@ -75,8 +75,7 @@ class Coreference(ConfiguredPipe):
             raise SettingsError(f"prefix is {shown(prefix)}. Expected a Python identifier, such as coref_clusters.")
         if keyword.iskeyword(prefix) or hasattr(Underscore, prefix):
             raise SettingsError(
-                f"prefix is {shown(prefix)}, a name that spaCy or Python uses itself, so the attribute of docs "
-                "could not be read. Set prefix to another name."
+                f"prefix is {shown(prefix)}, a name that spaCy or Python uses itself. Set prefix to another name."
             )
         super().__init__(vocab, model, name, scorer, prefix=prefix, singletons=singletons)
         set_getter(Doc, prefix, clusters_of, prefix=prefix)
@@ -115,10 +114,7 @@ class Coreference(ConfiguredPipe):
 
 
 def clusters_from(scores: Scores, *, singletons: bool) -> Clusters:
-    """Return the clusters in the order of the text. A mention joins its best antecedent's if that scores above 0.
-
-    singletons: whether a mention with which no other one corefers is a cluster.
-    """
+    """Return the clusters in the order of the text. A mention joins its best antecedent's if that scores above 0."""
     clusters: Clusters = []
     owners: Clusters = []  # of each mention
     links = zip(scores.spans.tolist(), scores.antecedents[:, 0].tolist(), scores.pair_scores[:, 0].tolist())
@@ -155,10 +151,7 @@ def gold_mentions(example: Example, prefix: str) -> dict[tuple[int, int], int]:
 
 
 def targets_of(scores: Scores, gold: dict[tuple[int, int], int]) -> tuple[Array, Array]:
-    """Return what the scores of a doc should say, for the mentions that `gold_mentions` returned.
-
-    *Shape:* (spans,), 1 for spans that are mentions, and (kept, k), 1 for antecedents of the same cluster.
-    """
+    """Return what the scores should say: (spans,), 1 for gold mentions, and (kept, k), 1 for those of one cluster."""
     clusters: Array = np.array([gold.get((start, end), -1) for start, end in scores.spans.tolist()], dtype=np.int64)
     kept = clusters[scores.kept]
     others = np.where(scores.antecedents < 0, -1, kept[scores.antecedents]) if len(kept) else scores.antecedents

@@ -75,9 +75,7 @@ def build_coreference(
     check_sizes(lstm_width=lstm_width, hidden_width=hidden_width, max_width=max_width, antecedents=antecedents)
     check_sizes(part_tokens=part_tokens, train_tokens=train_tokens)
     if not (is_number(mentions_per_token) and 0 < mentions_per_token <= 1):
-        raise SettingsError(
-            f"mentions_per_token is {shown(mentions_per_token)}. Expected a number above 0 and at most 1."
-        )
+        raise SettingsError(f"mentions_per_token is {shown(mentions_per_token)}. Expected a number above 0, up to 1.")
     sizes = {"lstm_width": lstm_width, "hidden_width": hidden_width, "max_width": max_width}
     return Model(
         "coreference",
@@ -138,11 +136,7 @@ def train(model: CoreferenceModel, part: Part, vectors: Any) -> tuple[Scores, Ca
 
 @torch.no_grad()
 def predict(model: CoreferenceModel, doc: Doc, vectors: Any) -> Scores:
-    """Return the mentions of a doc, each with its best antecedent.
-
-    The last mentions, as many as a mention is compared with, are carried from part to part, so a mention has the same
-    antecedents as in one piece.
-    """
+    """Return the mentions of a doc, each with its best antecedent, which may be in an earlier part."""
     found = [Scores.empty()]
     texts: dict[tuple[int, ...], int] = {}
     earlier, before = _no_mentions(model), 0
@@ -205,11 +199,7 @@ def _score_pairs(
     earlier: Mentions,
     texts: dict[tuple[int, ...], int],
 ) -> tuple[Mentions, Array, Tensor]:
-    """Compare spans of a part with those before each, mentions of earlier parts among them.
-
-    Returns all mentions, the earlier ones first, the places of the antecedents among them (-1: none), and the scores.
-    `texts` numbers the texts; new ones are added.
-    """
+    """Return all mentions, `earlier` first, the places of each span's antecedents (-1: none), and the scores."""
     network = shim_of(model).network
     device = words.states.device
     own = network.span_vectors(words, *(torch.as_tensor(side, device=device) for side in spans.T))
@@ -346,11 +336,7 @@ class CoreferenceNetwork(nn.Module):
         return Words(inputs, states, (scores - scores.max()).exp() + 1e-9)
 
     def score_spans(self, words: Words) -> Tensor:
-        """Return the score of every span as a mention; above 0: it is one.
-
-        *Shape:* (max_width, tokens): that of the span of w + 1 tokens from token t on is in [w, t]. Spans that would
-        end after the part have -inf.
-        """
+        """Return *Shape:* (max_width, tokens): in [w, t] the score of the span of w + 1 tokens from t; -inf: none."""
         starts, ends = self.mention_start(words.states), self.mention_end(words.states)
         heads = words.attention * self.mention_head(words.inputs)
         tokens = len(starts)
@@ -378,11 +364,9 @@ class CoreferenceNetwork(nn.Module):
     def score_pairs(
         self, mentions: Tensor, antecedents: Tensor, index: Tensor, distance: Tensor, same: Tensor
     ) -> Tensor:
-        """Return the score of each pair; above 0: they are more likely to corefer than not to. *Shape:* (mentions, k)
+        """Return the score of each mention with the antecedents at its index; above 0: they corefer.
 
-        mentions, antecedents: vectors of the mentions, and of all spans that may be antecedents.
-        index: for each mention the antecedents that it is compared with. *Shape:* (mentions, k), as the others:
-        distance: number of tokens between the two. same: 1 if both have the same words, else 0.
+        Of distance (in tokens), same (1: both have the same words), index and the result: *Shape:* (mentions, k).
         """
         hidden = self.pair_mention(mentions)[:, None] + self.pair_antecedent(antecedents)[index]
         hidden = hidden + self.pair_product(mentions[:, None] * antecedents[index])

@@ -119,35 +119,14 @@ def _lea(cluster: Cluster, overlaps: Counter[int], others: Clusters) -> tuple[fl
 
 def _ceaf(key: Clusters, response: Clusters) -> Counts:
     """Count the similarity of the best one-to-one assignment of clusters (Luo 2005): phi4, of 1 at most for a pair."""
-    pairs = [
-        (row, column, 2 * common / (len(key[row]) + len(response[column])))
-        for row, overlaps in enumerate(_overlaps(key, response))
-        for column, common in overlaps.items()
-    ]
-    total = sum(_best_total(block) for block in _blocks(pairs))
+    similarity = np.zeros((len(key), len(response)))
+    for row, overlaps in enumerate(_overlaps(key, response)):
+        for column, common in overlaps.items():
+            similarity[row, column] = 2 * common / (len(key[row]) + len(response[column]))
+    # rows and columns without a mention in common with another are assigned to nothing
+    similarity = similarity[similarity.any(axis=1)][:, similarity.any(axis=0)]
+    total = _best_total(similarity if similarity.shape[0] <= similarity.shape[1] else similarity.T)
     return total, len(key), total, len(response)
-
-
-def _blocks(pairs: Sequence[tuple[int, int, float]]) -> Iterable[NDArray[np.float64]]:
-    """Divide a sparse matrix, given as (row, column, value), into blocks without common rows or columns."""
-    if not pairs:
-        return
-    rows, columns = np.array([pair[:2] for pair in pairs]).T
-    values = np.array([value for *_, value in pairs])
-    block, before = np.arange(len(pairs)), None  # of each pair: the first one of its block, when nothing changes
-    while before is None or (block != before).any():
-        before = block
-        for ends in (rows, columns):
-            first = np.full(ends.max() + 1, len(pairs))
-            np.minimum.at(first, ends, block)
-            block = first[ends]
-    for number in np.unique(block):
-        chosen = block == number
-        own_rows, row = np.unique(rows[chosen], return_inverse=True)
-        own_columns, column = np.unique(columns[chosen], return_inverse=True)
-        matrix = np.zeros((len(own_rows), len(own_columns)))
-        matrix[row, column] = values[chosen]
-        yield matrix if len(own_rows) <= len(own_columns) else matrix.T
 
 
 def _best_total(similarity: NDArray[np.float64]) -> float:

@@ -69,12 +69,9 @@ class Entailment(TextCategorizer):
     ) -> None:
         """Find the classes, and initialise the model.
 
-        labels: the classes, as `spacy init labels` writes them; None: those in the examples' `cats`. Labels that
-            were added before stay.
-        positive_label: not used; spaCy's text categorizer has it.
+        labels: the classes; None: those in the examples' `cats`. Labels that were added before stay.
 
-        Raises AnnotationError if there are fewer than two classes, or if the cats of an example are wrong, and
-        SettingsError if the model is of another number of classes.
+        Raises AnnotationError for fewer than two classes or wrong cats, SettingsError for a model of another number.
         """
         validate_get_examples(get_examples, "Entailment.initialize")
         examples = list(get_examples())
@@ -87,22 +84,20 @@ class Entailment(TextCategorizer):
             raise no_examples_error(self.name, len(examples), "cats, with 1.0 for its class")
         if number < 2:
             raise AnnotationError(
-                f"the component {self.name!r} can't be initialised: there is only one class, {names}. "
-                "Expected two or more: give it examples in whose cats all classes stand, or labels."
+                f"the component {self.name!r} can't be initialised: there is only one class, {names}. Expected two or "
+                "more: give it examples in whose cats all classes stand, or labels."
             )
         if (nO := self.model.maybe_get_dim("nO")) not in (None, number):
             raise SettingsError(
                 f"the component {self.name!r} can't be initialised: its model is of {nO} classes (nO), but it has "
-                f"{number}: {names}. Set model.nO to null, or to {number}. If the component was initialised before, "
-                "make it anew."
+                f"{number}: {names}. Set model.nO to null, or to {number}; or make the component anew."
             )
         super().initialize(lambda: examples, nlp=nlp, labels=labels)
 
     def get_loss(self, examples: Iterable[Example], scores: Any) -> tuple[float, Any]:  # spaCy's says float
-        """Return the mean squared difference from the truth, as spaCy's text categorizer does, and the gradient.
+        """Return the mean squared difference, as spaCy's text categorizer does, and the gradient of the cross-entropy.
 
-        The gradient is that of the mean cross-entropy by the probabilities. Examples without a class that the component
-        has, and those without words in premise or hypothesis, do not count.
+        Examples without a known class, or without words in premise or hypothesis, do not count.
         """
         examples = list(examples)
         truths = [{label for label, value in eg.reference.cats.items() if value == 1.0} for eg in examples]

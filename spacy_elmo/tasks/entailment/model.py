@@ -86,8 +86,8 @@ def _pair(doc: Doc, longest: int) -> list[Span] | None:
     pair = parts_of(doc, KEYS)
     if pair is not None and (length := max(map(len, pair))) > longest:
         raise AnnotationError(
-            f"the premise or hypothesis of the doc {shown(doc.text)} has {length:,} tokens. Expected {longest:,} "
-            "at most: divide it, or raise model.longest."
+            f"the premise or hypothesis of the doc {shown(doc.text)} has {length:,} tokens. Expected {longest:,} at "
+            "most: divide it, or raise model.longest."
         )
     return pair
 

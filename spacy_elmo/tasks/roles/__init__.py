@@ -39,14 +39,10 @@ def roles_displacy(doc: Doc) -> list[dict[str, Any]]:
 
     `displacy.render(roles_displacy(doc), style="span", manual=True)` gives HTML.
     """
-    pictures = []
-    for predicate in predicates_of(doc) or ():
-        spans = [
-            {"start_token": span.start, "end_token": span.end, "label": span.label_}
-            for span in roles_of(doc, predicate) or ()
-        ]
-        pictures.append({"text": doc.text, "tokens": [token.text for token in doc], "spans": spans})
-    return pictures
+    spans: dict[int, list[dict[str, Any]]] = {predicate: [] for predicate in predicates_of(doc) or ()}
+    for role in roles_table(doc):
+        spans[role.predicate].append({"start_token": role.start, "end_token": role.end, "label": role.label})
+    return [{"text": doc.text, "tokens": [token.text for token in doc], "spans": own} for own in spans.values()]
 
 
 def roles_key(predicate: int) -> str:
@@ -55,25 +51,20 @@ def roles_key(predicate: int) -> str:
 
 
 def predicates_of(doc: Doc) -> list[int] | None:
-    """Return the tokens of a doc's predicates, in order; None if the doc says nothing about predicates.
-
-    Raises AnnotationError if a predicate is not one token, or if there are roles of a token that is no predicate.
-    """
+    """Return the tokens of a doc's predicates, in order; None: it has none. Roles of other tokens are an error."""
     predicates = _tokens(doc) if PREDICATES in doc.spans else None
     expected = set(map(roles_key, predicates or ()))
     if others := sorted(name for name in doc.spans if name.startswith(_ROLES) and name not in expected):
         raise AnnotationError(
-            f'the doc {shown(doc.text)} has the span groups {", ".join(others)}, but doc.spans["predicates"] '
-            "has no predicates at these tokens. Add them there, a span of one token each, or remove the groups."
+            f'the doc {shown(doc.text)} has the span groups {", ".join(others)}, but doc.spans["predicates"] has no '
+            "predicates at these tokens. Add them there, a span of one token each, or remove the groups."
         )
     return predicates
 
 
 def given_predicates(doc: Doc) -> list[int] | None:
-    """Return the tokens of the predicates that somebody gave; None if there are none, or the component found them.
-
-    Roles of other tokens are no error here: they may be left from an earlier run.
-    """
+    """Return the tokens of the predicates that somebody gave; None if there are none, or the component found them."""
+    # roles of other tokens are no error: they may be left from an earlier run
     return None if PREDICATES not in doc.spans or was_found(doc) else _tokens(doc)
 
 
@@ -94,10 +85,7 @@ def _tokens(doc: Doc) -> list[int]:
 
 
 def roles_of(doc: Doc, predicate: int) -> list[Span] | None:
-    """Return the roles of the predicate at a token, in the order of the text; None if the doc has none for it.
-
-    Raises AnnotationError if a role has no label, or if two overlap.
-    """
+    """Return the roles of the predicate at a token, in the order of the text; None: not annotated. They are checked."""
     key = roles_key(predicate)
     if key not in doc.spans:
         return None

@@ -112,11 +112,9 @@ class SemanticRoles(ConfiguredPipe):
         nlp: Language | None = None,
         labels: Sequence[str] | None = None,
     ) -> None:
-        """Prepare the component for training: collect the labels of all examples, and run a few through the model.
+        """Collect the labels, which are those of all examples if `labels` is None, and initialise the model.
 
-        labels: of the roles, if they are known; None: those in the examples. Labels that were added before stay.
-
-        Raises AnnotationError if there are no labels, or if the annotations of an example are wrong.
+        Labels that were added before stay. Raises AnnotationError if there are none, or wrong annotations.
         """
         validate_get_examples(get_examples, "SemanticRoles.initialize")
         examples = list(get_examples() if labels is None else islice(get_examples(), 10))
@@ -132,18 +130,14 @@ class SemanticRoles(ConfiguredPipe):
         self.model.initialize(X=(docs, lambda logits: []))
 
     def predict(self, docs: Iterable[Doc]) -> list[Roles]:
-        """Return the roles of each doc: token of a predicate -> start, end and label of its roles.
-
-        Raises AnnotationError if find_predicates is false and a doc has no predicates.
-        """
+        """Return the roles of each doc. Raises AnnotationError if it has no predicates and find_predicates is false."""
         docs = list(docs)
         given = [given_predicates(doc) for doc in docs]
         for doc, tokens in zip(docs, given):
             if tokens is None and len(doc) and not self.cfg["find_predicates"]:
                 raise AnnotationError(
                     f'the doc {shown(doc.text)} has no span group "predicates", and find_predicates is false in the '
-                    f'component {self.name!r}. Set doc.spans["predicates"] to spans of one token each before the '
-                    "component runs, or find_predicates to true."
+                    f'component {self.name!r}. Set it to true, or doc.spans["predicates"] to spans of one token each.'
                 )
         if not any(len(doc) for doc in docs):
             return [{} for _ in docs]
@@ -208,11 +202,9 @@ def labels_in(example: Example) -> set[str]:
 def targets_of(
     examples: Sequence[Example], labels: Sequence[str], reach: int
 ) -> tuple[list[Floats | None], list[Row], list[Tags]]:
-    """Return the targets of examples, for the tokens of their predicted docs.
+    """Return 1 for each token that is a predicate (None: the doc is not annotated), rows of roles, and their tags.
 
-    They are for each doc 1 for each token that is a predicate, or None if nobody has annotated the doc; the rows of all
-    predicates whose roles are annotated; and the tags of each row. Left out are predicates that are not one token
-    there, and roles that are no whole tokens there, or have other labels.
+    Left out is what is no whole tokens of the predicted docs, or has other labels.
     """
     flags: list[Floats | None] = []
     roles: list[dict[int, list[Span]]] = []

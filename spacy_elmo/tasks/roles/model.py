@@ -43,8 +43,7 @@ MAX_BATCH_TOKENS = 16384
 def build_semantic_roles(tok2vec: Tok2VecModel, lstm_width: int = 100, depth: int = 2) -> RoleModel:
     """Build spacy-elmo.SemanticRoles.v1: docs -> scores of predicates, and of the roles of those that are chosen.
 
-    The tok2vec runs once for each doc. A linear layer on its output scores each token as a predicate. A BiLSTM runs
-    for each predicate, over the tokens of its sentence.
+    The tok2vec runs once for each doc, and a linear layer on it scores predicates. A BiLSTM runs for each predicate.
 
     lstm_width: of each direction of the BiLSTM.
     depth: number of its layers.
@@ -136,8 +135,7 @@ def row_batches(rows: Sequence[Row]) -> list[list[int]]:
 class RoleNetwork(nn.Module):
     """A BiLSTM over a sentence in which one token is marked as the predicate (He et al. 2017, made small).
 
-    The mark is a vector that is added to the predicate's own, and another one that is added to all others. Each
-    token's scores come from its state and that of the predicate.
+    The mark is a vector that is added. Each token's scores come from its state and that of the predicate.
     """
 
     def __init__(self, width: int, tags: int, lstm_width: int, depth: int) -> None:
@@ -149,9 +147,7 @@ class RoleNetwork(nn.Module):
     def forward(self, vectors: Tensor, lengths: list[int], predicates: list[int], dropout: float) -> Tensor:
         """Return the scores of all tags. *Shape:* (rows, longest, tags); what is beyond a row's end means nothing.
 
-        vectors: of the rows' tokens, one row after the other. *Shape:* (tokens, width).
-        predicates: place of each row's predicate.
-        dropout: of the input, between the LSTM layers, and of the output.
+        vectors: of the rows' tokens, one row after the other. predicates: the place of each row's.
         """
         rows = pad_sequence(vectors.split(lengths), batch_first=True)
         places = torch.tensor(predicates, device=rows.device)

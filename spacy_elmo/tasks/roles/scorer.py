@@ -70,10 +70,7 @@ def score_roles(examples: Iterable[Example], **_: Any) -> dict[str, Any]:
 
 
 def _predicted(example: Example) -> dict[int, list[Span]]:
-    """Return the predicted roles of each predicate, as spans of the reference, whose words may be others.
-
-    A predicate that is not one token there has a negative number, so that it is none of the reference's.
-    """
+    """Return the predicted roles as spans of the reference, by predicate: below 0 if it is not one token there."""
     doc = example.predicted
     roles: dict[int, list[Span]] = {}
     for number, predicate in enumerate(predicates_of(doc) or ()):
