@@ -16,9 +16,6 @@ import spacy
 from spacy.language import Language
 from spacy.training import Example
 
-from spacy_elmo.cli.weights import plot_weights
-from spacy_elmo.pipeline.mixes import LearnedMix
-
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 FILES = {"options_file": str(GOLDEN / "options.json"), "weight_file": str(GOLDEN / "weights.hdf5")}
 BILM = {"@architectures": "spacy-elmo.BiLM.v1", "width": 32, **FILES}
@@ -156,13 +153,6 @@ def test_pictures_that_cannot_be_drawn(saved: Path, tmp_path: Path, monkeypatch:
         monkeypatch.setitem(sys.modules, name, None)
     assert "--plot needs matplotlib" in error(saved, "--plot", tmp_path / "weights.png")
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"weights.png": "mine"}
-
-
-@pytest.mark.slow
-def test_a_plot_has_room_for_long_names(tmp_path: Path) -> None:
-    """Matplotlib warns if it has none, and a warning is an error here."""
-    mix = LearnedMix(component="x" * 70, place="input", source="elmo", weights=[0.2, 0.3, 0.5], w=[0.0] * 3, gamma=1.0)
-    plot_weights([mix] * 14, tmp_path / "more.png")
 
 
 @pytest.mark.slow

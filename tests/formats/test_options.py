@@ -10,8 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spacy_elmo.errors import OptionsError
 from spacy_elmo.formats import BiLMOptions, read_options, write_options
@@ -48,33 +46,6 @@ def changed(key: str, value: object) -> dict:
     else:
         inner[last] = value
     return data
-
-
-@st.composite
-def valid_options(draw: st.DrawFn) -> BiLMOptions:
-    max_characters = draw(st.integers(3, 60))
-    widths = st.integers(1, min(7, max_characters))
-    clips = st.none() | st.floats(1e-6, 100)
-    dim = draw(st.integers(1, 40))
-    return BiLMOptions(
-        char_dim=draw(st.integers(1, 16)),
-        filters=tuple(draw(st.lists(st.tuples(widths, st.integers(1, 30)), min_size=1, max_size=5))),
-        n_highway=draw(st.integers(0, 3)),
-        activation=draw(st.sampled_from(["relu", "tanh"])),
-        max_characters=max_characters,
-        dim=dim,
-        projection_dim=draw(st.integers(1, dim)),
-        n_layers=draw(st.integers(1, 4)),
-        cell_clip=draw(clips),
-        proj_clip=draw(clips),
-        use_skip_connections=draw(st.booleans()),
-    )
-
-
-@settings(max_examples=30)
-@given(valid_options())
-def test_round_trip(options: BiLMOptions) -> None:
-    assert BiLMOptions.from_dict(json.loads(json.dumps(options.to_dict()))) == options
 
 
 def test_golden(golden: Path) -> None:
@@ -190,18 +161,6 @@ def test_bad_file(content: bytes, tmp_path: Path) -> None:
     assert str(error.value).startswith(f"{path}: ")
 
 
-def test_nan_and_nesting_in_a_value(options: BiLMOptions, tmp_path: Path) -> None:
-    valid = options.to_dict()
-    path = tmp_path / "options.json"
-    for value, part in [("NaN", "nan"), ("1e999", "inf"), ("[" * 400 + "]" * 400, "[[[")]:
-        path.write_text(
-            json.dumps(valid | {"lstm": valid["lstm"] | {"cell_clip": 77}}).replace("77", value), encoding="utf-8"
-        )
-        with pytest.raises(OptionsError, match=r"lstm\.cell_clip is ") as error:
-            read_options(path)
-        assert part in str(error.value)
-
-
 def test_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, message in (
@@ -220,6 +179,8 @@ def test_write_and_read(options: BiLMOptions, tmp_path: Path) -> None:
     path.write_text("an earlier file", encoding="utf-8")
     write_options(path, options)
     assert read_options(path) == options
+    unclipped = replace(options, activation="tanh", cell_clip=None, proj_clip=0.3, use_skip_connections=False)
+    assert BiLMOptions.from_dict(unclipped.to_dict()) == unclipped
     assert list(tmp_path.iterdir()) == [path]
     data = json.loads(path.read_text(encoding="utf-8"))
     assert data["char_cnn"]["n_characters"] == 262
