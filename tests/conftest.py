@@ -7,9 +7,11 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
+import catalogue
 import pytest
 import torch
 
@@ -20,6 +22,9 @@ TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
 # what divides its work among as many threads as torch has
 THREADED = ("inference", "modules", "kernels")
+
+# spaCy looks through the entry points of all packages for each name in a config: a third of the time of a pipeline
+catalogue.Registry._get_entry_points = cache(catalogue.Registry._get_entry_points)
 
 # what a shell starts in the background ignores SIGINT, and so would the processes that the tests start and interrupt
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -31,7 +31,7 @@ STORES = ["layers", "layers_float16", "mix"]
 
 
 def new_doc() -> Doc:
-    return Doc(spacy.blank("xx").vocab, words=["the", " ", "river", "bank"])
+    return Doc(shared().vocab, words=["the", " ", "river", "bank"])
 
 
 def drawn(seed: int) -> np.ndarray:
