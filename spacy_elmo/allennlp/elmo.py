@@ -31,10 +31,7 @@ _DROPPED = (
 def from_allennlp(state_dict: dict[str, Any], prefix: str, ours_inside: bool) -> None:
     """Replace AllenNLP's names that start with `prefix` by ours, and their tensors by ours, in place.
 
-    If a tensor is missing, or does not match the others that it is combined with, then ours is missing as well, and
-    torch's error names it. A state_dict with our names is not changed.
-
-    ours_inside: whether the biLM is this package's; else only the mixes are converted.
+    What is missing or does not match stays so: torch's error names it. Without ours_inside only mixes are replaced.
     """
     names = [name.removeprefix(prefix) for name in state_dict if name.startswith(prefix)]
     if not any(name.startswith((_ENCODER, _LSTM)) or ".scalar_parameters." in name for name in names):
@@ -124,9 +121,7 @@ File = str | os.PathLike[str]
 
 
 def batch_to_ids(batch: Iterable[Iterable[str]], max_characters: int = MAX_CHARACTERS) -> Tensor:
-    """Return the character ids of sentences, *Shape:* (batch, longest sentence, max_characters), int64.
-
-    They are 0 after the end of a sentence.
+    """Return the character ids of sentences, *Shape:* (batch, longest sentence, max_characters), int64, 0 after an end.
 
     batch: sentences, which are lists of words. Both may be any iterables, as in AllenNLP.
     max_characters: number of ids of each word; 50, unless the biLM was trained with another number.
@@ -190,17 +185,11 @@ class Elmo(nn.Module):
             bilm = loaded(options_file, weight_file, requires_grad, vocab_to_cache)
             module = ElmoBiLM(bilm, vocab_to_cache, stateful)
         elif options_file is not None or weight_file is not None:
-            raise SettingsError(
-                "options_file or weight_file was given together with module. Set both files to None, or leave "
-                "out module."
-            )
+            raise SettingsError("options_file or weight_file was given together with module. Set both to None.")
         elif isinstance(module, BiLM):
             module = ElmoBiLM(module, vocab_to_cache, stateful)
         elif stateful:
-            raise SettingsError(
-                "stateful is true, but module is not a BiLM of this package, so no state can be carried in it. "
-                "Set stateful to false."
-            )
+            raise SettingsError("stateful is true, but module is not a BiLM of this package. Set stateful to false.")
         elif vocab_to_cache is not None:
             raise SettingsError(
                 "vocab_to_cache was given, but module is not a BiLM of this package. Give the words to that module."
@@ -228,16 +217,14 @@ class Elmo(nn.Module):
         Raises SettingsError if a name is unknown or missing, or a value is none that this class accepts.
         """
         if not isinstance(params, Mapping):
-            raise SettingsError(
-                f"The parameters of Elmo are {shown(params)}. Expected a mapping of the arguments' names to values."
-            )
+            raise SettingsError(f"The parameters of Elmo are {shown(params)}. Expected a mapping of names to values.")
         known = inspect.signature(cls).parameters
         arguments = {**params, **extras}
         for name in arguments:
             if name not in known:
+                expected = ", ".join(known)
                 raise SettingsError(
-                    f"The parameters of Elmo have {shown(name)}, which is unknown. Expected some of: "
-                    f"{', '.join(known)}."
+                    f"The parameters of Elmo have {shown(name)}, which is unknown. Expected some of: {expected}."
                 )
         for name, parameter in known.items():
             if parameter.default is parameter.empty and name not in arguments:

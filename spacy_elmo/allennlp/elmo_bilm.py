@@ -76,12 +76,7 @@ class CarriedState:
         return LstmState(*(part.to(other) for part, other in zip(self.state, zero)))
 
     def reset(self, mask: Tensor | None = None) -> None:
-        """Let the next batch start from the zero state.
-
-        mask: *Shape:* (batch,), bool, true at the rows that start from it; the others go on. None: all rows do.
-
-        Raises ElmoError if the mask is no tensor, or if there is not a state for each of its rows.
-        """
+        """Let the next batch start from the zero state: the rows at which mask, (batch,), is true; None: all rows."""
         if mask is None:
             self.state = None
             return
@@ -89,8 +84,7 @@ class CarriedState:
         if not isinstance(mask, Tensor) or mask.shape != (rows,):
             got = f"shape {tuple(mask.shape)}" if isinstance(mask, Tensor) else f"type {type(mask).__name__}"
             raise ElmoError(
-                f"The mask of reset_states has {got}. Expected a tensor of shape {(rows,)}, a value for each row "
-                "whose state is carried."
+                f"The mask of reset_states has {got}. Expected a tensor of shape {(rows,)}, one value a row."
             )
         if self.state is not None:
             places = mask.bool()[:, None]
@@ -129,8 +123,7 @@ class ElmoLstmView(Carrying, nn.Module):
     def _states(self, value: None) -> None:
         if value is not None:
             raise SettingsError(
-                f"_states was set to a value of type {type(value).__name__}. Expected None, which lets the next "
-                "batch start from the zero state: the carried state can't be set to another one."
+                f"_states was set to a value of type {type(value).__name__}. Expected None, for the zero state."
             )
         self._carried.reset()
 
@@ -144,12 +137,9 @@ def _side_by_side(state: Tensor) -> Tensor:
 
 
 class _Cached(NamedTuple):
-    """Cached vectors, and the weights that they were computed with, with torch's version counter of each.
+    """Cached vectors, and the weights that they were computed with, with torch's version counter of each."""
 
-    The weights are stored, so that no other tensor can get the address of one that was replaced.
-    """
-
-    parameters: list[Tensor]
+    parameters: list[Tensor]  # stored, so that no other tensor can get the address of one that was replaced
     versions: list[int]
     vocabulary: Tensor
     vectors: Tensor
@@ -198,18 +188,13 @@ class ElmoBiLM(Carrying, nn.Module):
         self._carried.reset(mask)
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
-        """Run sentences.
+        """Run sentences, of character ids (batch, tokens, characters) and perhaps indices in vocab_to_cache.
 
-        inputs: *Shape:* (batch, tokens, characters), character ids.
-        word_inputs: *Shape:* (batch, tokens), indices in vocab_to_cache; None: all words are computed from `inputs`.
-
-        Returns a dict with these keys. The positions include `<S>` and `</S>`.
-        activations: a list of layers, *Shape:* (batch, tokens + 2, width) each.
-        mask: *Shape:* (batch, tokens + 2), bool, true at words and boundaries.
-
-        Raises ElmoError if an index is negative, or beyond the vocabulary while `inputs` has no characters there.
+        Returns activations, a list of layers, *Shape:* (batch, tokens + 2, width), and mask, (batch, tokens + 2), true
+        at words and boundaries. Raises ElmoError if an index is negative, or no word.
         """
-        state = self._previous_state() if self.stateful else None
+        # the module may be on another device now
+        state = self._carried.on_device_of(self.bilm.lstm.zero_state(0)) if self.stateful else None
         if word_inputs is None or self.vocabulary is None:
             output = self.bilm(inputs, state)
         else:
@@ -218,17 +203,12 @@ class ElmoBiLM(Carrying, nn.Module):
             self._carried.state = LstmState(output.state.h.detach(), output.state.c.detach())
         return {"activations": list(output.layers), "mask": output.mask}
 
-    def _previous_state(self) -> LstmState:
-        return self._carried.on_device_of(self.bilm.lstm.zero_state(0))  # the module may be on another device now
-
     def _run_words(self, inputs: Tensor, words: Tensor, vocabulary: Tensor, state: LstmState | None) -> BiLMOutput:
         """Run sentences whose words are indices in the vocabulary. inputs: 0 if a word is known by its index alone."""
         inside, is_word = words < len(vocabulary), words > 0
         has_characters = (inputs > 0).any(2)
         if (words < 0).any():
-            raise ElmoError(
-                f"word_inputs holds {int(words.min())}. Expected 0 for padding, or a place in vocab_to_cache."
-            )
+            raise ElmoError(f"word_inputs holds {int(words.min())}. Expected 0, or a place in vocab_to_cache.")
         if (~inside & ~has_characters).any():
             got = int(words[~inside & ~has_characters][0])
             raise ElmoError(
@@ -281,15 +261,15 @@ def _vocabulary_ids(words: Sequence[str], bilm: BiLM) -> Tensor:
     return torch.from_numpy(words_to_ids(checked_words(words), bilm.options.max_characters))
 
 
+_MAKE = "make it with batch_to_ids(sentences)"
+
+
 def checked_inputs(
     inputs: Tensor, word_inputs: Tensor | None, network: ElmoBiLM, dims: int | None = None
 ) -> tuple[Tensor, Tensor | None]:
-    """Return what the network is to be called with, the character ids as int64. Raises ElmoError if it can't be.
+    """Return what the network is to be called with, ids as int64; zeros if word_inputs took their place (AllenNLP).
 
-    The ids are zeros if word_inputs were passed in their place, which AllenNLP permits. The word_inputs are None if
-    the network has no vocabulary for them.
-
-    dims: number of dimensions that `inputs` must have; None: 3 or more.
+    dims: number of dimensions that `inputs` must have; None: 3 or more. Raises ElmoError if they can't be used.
     """
     if word_inputs is not None and network.vocabulary is None:
         warnings.warn(
@@ -301,15 +281,10 @@ def checked_inputs(
         if tensor is None and name == "word_inputs":
             continue
         if not isinstance(tensor, Tensor):
-            raise ElmoError(
-                f"{name} is {type(tensor).__name__}. Expected a tensor of integers: make it with "
-                "batch_to_ids(sentences)."
-            )
+            raise ElmoError(f"{name} is {type(tensor).__name__}. Expected a tensor of integers: {_MAKE}.")
         if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
-            raise ElmoError(
-                f"{name} is a tensor of {str(tensor.dtype).removeprefix('torch.')}. Expected integers: make it "
-                "with batch_to_ids(sentences)."
-            )
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            raise ElmoError(f"{name} is a tensor of {dtype}. Expected integers: {_MAKE}.")
         if tensor.device != device:
             raise ElmoError(
                 f"{name} is on {tensor.device}, but the biLM is on {device}. Move it there: {name}.to('{device}')."
@@ -319,8 +294,7 @@ def checked_inputs(
     if inputs.dim() < 3 or inputs.dim() != (dims or inputs.dim()):
         more = "" if dims else " or more dimensions between the first two"
         raise ElmoError(
-            f"inputs has shape {tuple(inputs.shape)}. Expected (batch, tokens, {characters}){more}: make it with "
-            "batch_to_ids(sentences)."
+            f"inputs has shape {tuple(inputs.shape)}. Expected (batch, tokens, {characters}){more}: {_MAKE}."
         )
     if inputs.shape[-1] != characters:
         raise ElmoError(
@@ -331,10 +305,8 @@ def checked_inputs(
     if inputs.numel():
         least, most = int(inputs.min()), int(inputs.max())
         if least < 0 or most > N_CHARACTERS:
-            raise ElmoError(
-                f"inputs holds {least if least < 0 else most}. Expected character ids of 0 to 261: make it with "
-                "batch_to_ids(sentences)."
-            )
+            got = least if least < 0 else most
+            raise ElmoError(f"inputs holds {got}. Expected character ids of 0 to 261: {_MAKE}.")
     if word_inputs is not None and word_inputs.shape != inputs.shape[:-1]:
         raise ElmoError(
             f"word_inputs has shape {tuple(word_inputs.shape)}. Expected the shape of inputs without the "
@@ -346,8 +318,8 @@ def checked_inputs(
     if gaps.any():
         name = "inputs" if word_inputs is None else "word_inputs"
         raise ElmoError(
-            f"Sentence {int(gaps.nonzero()[0])} of {name} has a word after padding. Expected all words of a "
-            "sentence before its padding, which is 0: make it with batch_to_ids(sentences)."
+            f"Sentence {int(gaps.nonzero()[0])} of {name} has a word after padding. Expected all words of a sentence "
+            f"before its padding, which is 0: {_MAKE}."
         )
     return inputs, word_inputs
 
@@ -366,11 +338,11 @@ class RawBiLM(ElmoBiLM):
 def loaded(
     options_file: File | None, weight_file: File | None, requires_grad: bool, vocab_to_cache: Sequence[str] | None
 ) -> BiLM:
-    """Return the biLM of the files. Raises ElmoError if they cannot be used, or the settings do not go together."""
+    """Return the biLM of the files. Settings that do not go together are an error."""
     if requires_grad and vocab_to_cache is not None and vocab_to_cache != []:
         raise SettingsError(
-            "requires_grad is true together with vocab_to_cache. Cached vectors can't change with the biLM. "
-            "Set vocab_to_cache to None, or requires_grad to false."
+            "requires_grad is true together with vocab_to_cache. Cached vectors can't change with the biLM. Set "
+            "vocab_to_cache to None, or requires_grad to false."
         )
     return load_bilm(options_file, weight_file).requires_grad_(requires_grad)
 

@@ -42,10 +42,8 @@ def device_of(cuda_device: int) -> torch.device:
     if cuda_device >= seen:
         expected = f"0 to {seen - 1}, or -1 (the CPU)" if seen else "-1 (the CPU)"
         names = f"{seen} of them, counted from 0" if seen else "no GPU"
-        raise SettingsError(
-            f"the GPU {cuda_device} was asked for (cuda_device, or --gpu-id), but torch finds {names}. Expected "
-            f"{expected}: set it to that."
-        )
+        wanted = f"the GPU {cuda_device} was asked for (cuda_device, or --gpu-id)"
+        raise SettingsError(f"{wanted}, but torch finds {names}. Expected {expected}.")
     return torch.device("cuda", cuda_device)
 
 
@@ -92,17 +90,13 @@ def split_texts(texts: Iterable[str | Sequence[str]], lang: str | None) -> list[
     lang: of the spaCy tokenizer; None: strings are split at blanks. Raises ElmoError if one of these can't be used.
     """
     if not isinstance(texts, Iterable):
-        raise ElmoError(
-            f"the texts are {shown(texts)}. Expected strings, as in a list; or one string or a list of words."
-        )
+        raise ElmoError(f"the texts are {shown(texts)}. Expected a list of strings, or of lists of words.")
     split, sentences = splitter(lang), []
     for number, text in enumerate(texts, 1):
         try:
             sentences.append(split(text) if isinstance(text, str) else checked_words(text))
         except Unusable as error:
-            raise ElmoError(
-                f"text {number} can't be tokenised: {error}. Change it, or give its words as a list."
-            ) from error
+            raise ElmoError(f"text {number} can't be tokenised: {error}. Change it, or give its words.") from error
         except TypeError as error:  # it can't be iterated: None, a number
             raise ElmoError(f"text {number} is {shown(text)}. Expected a string or a list of words.") from error
     return sentences
@@ -202,9 +196,8 @@ class ElmoEmbedder(Carrying):
     def elmo_bilm(self) -> RawBiLM:
         """The network, with the interface of AllenNLP's, which has this name, too: `elmo_bilm(ids)["activations"]`.
 
-        It has the state of the embedder: `elmo_bilm._elmo_lstm.reset_states()` resets that of both. Changes of its
-        weights have no effect on the embedder. As long as there is a reference to it, it is always the same object.
-        Its `bilm` is what from_bilm was called with; otherwise it is a copy, and the weights are in memory twice.
+        It has the state of the embedder, and its `bilm` is what from_bilm was called with; otherwise a copy, whose
+        weights have no effect on the embedder. While there is a reference to it, it is always the same object.
         """
         network = None if self._network is None else self._network()
         if network is None:
@@ -322,10 +315,7 @@ class ElmoEmbedder(Carrying):
         Raises CommandError before anything is embedded, if the text cannot be used.
         """
         if isinstance(input_file, str | os.PathLike):
-            raise CommandError(
-                f"input_file is {shown(input_file)}. Expected an open file: with open(...) as file, then "
-                "embed_file(file, ...)."
-            )
+            raise CommandError(f"input_file is {shown(input_file)}. Expected an open file: open(...).")
         refuse_same_file(input_file, output_file_path)
         source = str(getattr(input_file, "name", "the text"))
         lines = read_sentences(input_file, source, keys=use_sentence_keys)
@@ -349,17 +339,14 @@ class ElmoEmbedder(Carrying):
             (the mean of the layers): *Shape:* (tokens, width).
         batch_size: as in `embed_sentences`.
         forget_sentences: whether the dataset sentence_to_index is left out.
-        use_sentence_keys: whether the datasets are named by the sentences, in place of "0", "1" ... Then
-            sentence_to_index is left out, too.
+        use_sentence_keys: whether the sentences name the datasets, in place of "0", "1" ... and sentence_to_index.
         progress: how the sentences are counted on stderr. True: by a bar, if stderr is a terminal. "lines": in lines,
             for a log file.
 
         Raises SettingsError if output_format or batch_size cannot be used, and VectorsError if the file cannot be.
         """
         if isinstance(lines, str):
-            raise CommandError(
-                f"lines is the string {shown(lines)}. Expected a list of sentences: split it into lines first."
-            )
+            raise CommandError(f"lines is the string {shown(lines)}. Expected a list of sentences.")
         if output_format not in FORMATS:
             raise SettingsError(f"output_format is {output_format!r}. Expected one of {', '.join(FORMATS)}.")
         embedded = self.embed_sentences((line.split() for line in lines), batch_size)

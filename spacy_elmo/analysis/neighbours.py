@@ -72,9 +72,7 @@ def read_header(folder: Path) -> Header:
     try:
         record = read_json(folder / HEADER, _MOST_BYTES)
     except OSError as error:
-        raise CorpusError(
-            f"{folder}: no index ({error}). Expected the folder that elmo neighbours --index has written."
-        ) from error
+        raise CorpusError(f"{folder}: no index ({error}). Expected one of elmo neighbours --index.") from error
     except ValueError as error:
         raise CorpusError(_INDEX_DAMAGED.format(folder=folder, reason=f"{HEADER}: {error}")) from error
     version = record.get("version") if isinstance(record, dict) else None
@@ -89,12 +87,7 @@ def read_header(folder: Path) -> Header:
 
 
 def find_word(sentence: str | Sequence[str], word: str, occurrence: int, lang: str | None) -> tuple[list[str], int]:
-    """Return the words of a sentence, and the index of a word in them, exactly as it is written there.
-
-    occurrence: which one if it occurs several times, from 1. lang: of the tokenizer; None: it is split at blanks.
-
-    Raises ElmoError if the sentence can't be split, or the word does not occur in it that often.
-    """
+    """Return the words of a sentence, split for `lang` or (None) at blanks, and the index of a word's occurrence."""
     words = split_texts([sentence], lang)[0]
     places = [place for place, other in enumerate(words) if other == word]
     if not places:
@@ -106,8 +99,7 @@ def find_word(sentence: str | Sequence[str], word: str, occurrence: int, lang: s
         )
     if not 1 <= occurrence <= len(places):
         raise SettingsError(
-            f"the occurrence is {occurrence}, but the query has {shown(word)} {len(places)} times. Expected a "
-            f"number from 1 to {len(places)}."
+            f"the occurrence is {occurrence}, but the query has {shown(word)} {len(places)} times. Give one of these."
         )
     return words, places[occurrence - 1]
 
@@ -155,19 +147,14 @@ def checked_layer(layer: Layer | None, layers: int) -> Layer:
     if layer is None:
         return layers - 1
     if layer != MIX and (isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer < layers):
-        raise SettingsError(
-            f"the layer is {shown(layer)}. Expected a number from 0 to {layers - 1}, or {MIX!r}, the mean of all "
-            "layers."
-        )
+        raise SettingsError(f"the layer is {shown(layer)}. Expected 0 to {layers - 1}, or {MIX!r}, the mean of all.")
     return layer
 
 
 def fingerprint(embedder: ElmoEmbedder) -> str:
     """Return the fingerprint of an embedder's biLM. Raises SettingsError if the embedder is stateful."""
     if embedder.stateful:
-        raise SettingsError(
-            "the embedder is stateful, so that vectors would depend on the sentences before. Expected stateful=False."
-        )
+        raise SettingsError("the embedder is stateful: vectors would depend on others. Expected stateful=False.")
     return fingerprint_of(embedder.options, embedder.to_arrays())
 
 
@@ -233,8 +220,7 @@ def _refuse_present(folder: Path, replace: bool) -> None:
         raise CorpusError(f"{folder}: has an index. Give another folder, or replace it (replace=True, or --force).")
     if present and not is_index(folder):
         raise CorpusError(
-            f"{folder}: holds {', '.join(present[:3])}, and no index. Expected a new or an empty folder, or that "
-            "of an index: give another one."
+            f"{folder}: holds {', '.join(present[:3])}, and no index. Expected a new or an empty folder, or an index."
         )
 
 
@@ -273,9 +259,8 @@ class WordIndex:
         if got != expected:
             model = shown(self.header.model or "unknown")
             raise CorpusError(
-                f"{folder}: another biLM made this index. Its name was {model} and its fingerprint is {expected}, "
-                f"that of the biLM here is {got}. Give the biLM that made it (--model), or make an index with "
-                "this one in another folder."
+                f"{folder}: another biLM made this index. Its name was {model} and its fingerprint is {expected}, that "
+                f"of the biLM here is {got}. Give the biLM that made it (--model), or make an index in another folder."
             )
         try:
             self.corpus = PreparedCorpus(self.folder)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby, islice
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,7 +48,7 @@ def label_getter(attribute: str) -> Getter:
     if name.startswith("_") or name.endswith("_") or not hasattr(Token, name):
         raise SettingsError(
             f"--attr is {shown(attribute)}, which spaCy's tokens do not have. Expected upos, tag, ent, another "
-            "attribute of a token, such as dep or morph, or _.NAME for an extension attribute: change --attr."
+            "attribute of a token, such as dep or morph, or _.NAME for an extension attribute."
         )
     read = f"{name}_" if hasattr(Token, f"{name}_") else name  # spaCy has pos as a number and pos_ as a string
     return lambda token: _text(getattr(token, read), attribute)
@@ -72,8 +72,8 @@ def _text(value: object, attribute: str) -> str:
         return ""
     if not isinstance(value, (str, int, MorphAnalysis)):  # bool is an int
         raise SettingsError(
-            f"--attr is {shown(attribute)}, but its value of a token is {shown(value)}. Expected a text, a number "
-            "or a truth value, because it is used as a label: change --attr."
+            f"--attr is {shown(attribute)}, but its value of a token is {shown(value)}, which is no label. Expected a "
+            "text, a number or a truth value: change --attr."
         )
     return str(value)
 
@@ -115,8 +115,7 @@ def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | Non
         raise CorpusError(f"{source}: no words. Expected a corpus of annotated docs: give another one.")
     if not any(corpus.labels):
         raise CorpusError(
-            f"{source}: no token has a value of the attribute {shown(attribute)}. Expected docs that are "
-            "annotated with it: change --attr, or give another corpus."
+            f"{source}: no token has a value of the attribute {shown(attribute)}. Change --attr, or the corpus."
         )
     return corpus
 
@@ -125,9 +124,7 @@ def _labelled_sentences(files: Iterable[Path], attribute: str, getter: Getter) -
     for path in files:
         kind = kind_of(path)
         if kind not in (DOCBIN, CONLLU):
-            raise CorpusError(
-                f"{path}: not a .spacy or .conllu file. Expected one of these: convert it with python -m spacy convert."
-            )
+            raise CorpusError(f"{path}: not a .spacy or .conllu file. Convert it: python -m spacy convert.")
         try:
             found = _docbin_sentences(path) if kind == DOCBIN else _conllu_sentences(path, attribute.startswith("ent"))
             for sentence in found:
@@ -145,10 +142,7 @@ def _docbin_sentences(path: Path) -> Iterator[Span]:
 
 
 def _conllu_sentences(path: Path, entities: bool) -> Iterator[Doc]:
-    """Yield the sentences of a .conllu file. Some are read at a time: spaCy's reader holds all words of a text.
-
-    For entities the file is read twice: if there is one in it, other words are outside of entities.
-    """
+    """Yield the sentences of a .conllu file. If one has an entity, the words of all others are outside of entities."""
     has_entities = entities and any(has_ner(text, _ENTITY) for text, *_ in _conllu_texts(path))
     for text, blocks, lines in _conllu_texts(path):
         vocab = spacy.blank("xx").vocab  # spaCy's reader has one that knows nothing of the form of words
@@ -239,10 +233,7 @@ class LinearClassifier(NamedTuple):
 
 
 def fit(x: Tensor, labels: Tensor, classes: int, iterations: int = ITERATIONS) -> LinearClassifier:
-    """Train a classifier with L-BFGS. The loss is convex and starts from zero weights, so no seed is needed.
-
-    x: features, *Shape:* (rows, width). labels: numbers from 0 to classes - 1, *Shape:* (rows,).
-    """
+    """Train a classifier of *Shape:* (rows, width) with L-BFGS: a convex loss, from zero weights, without a seed."""
     mean, std = x.mean(0), x.std(0, correction=min(1, len(x) - 1)).clamp_min(1e-6)
     standardised = (x - mean).div_(std)
     rows = _rows(classes)
@@ -303,9 +294,7 @@ OnTokens = Callable[[int], object]  # gets a number of tokens that are done
 class Probes:
     """The questions to a biLM: the training part and the part that is scored, without the tokens that have no label.
 
-    `labels` are those of the training part, in the order in which they come. `unknown_tokens` is how many tokens of the
-    other part have another label, which no classifier finds. Raises CorpusError if there is only one label, or if none
-    is in the part that is scored.
+    `labels`: of the training part. `unknown_tokens`: how many tokens of the other part have another, so not found.
     """
 
     def __init__(self, train: LabelledCorpus, dev: LabelledCorpus, attribute: str, iterations: int) -> None:
@@ -314,8 +303,7 @@ class Probes:
         if len(self.labels) < 2:
             raise CorpusError(
                 f"all tokens of the training part have the same value of the attribute {shown(attribute)}: "
-                f"{shown(self.labels[0])}. Expected two different labels or more: change --attr, or give another "
-                "corpus."
+                f"{shown(self.labels[0])}. Expected two different labels or more."
             )
         self._outside = OUTSIDE if attribute == ENTITIES else None
         self._train_rows, self._dev_rows = (
@@ -328,9 +316,8 @@ class Probes:
         if self.unknown_tokens == len(self._gold):
             found = [shown(list(dict.fromkeys(labels))) for labels in (self._gold, self.labels)]
             raise CorpusError(
-                f"no token of the part that is scored has a label of the training part: it has {found[0]}, and "
-                f"the training part has {found[1]}. Expected the same set of labels: change --attr, or give "
-                "another corpus."
+                f"no token of the part that is scored has a label of the training part: it has {found[0]}, and the "
+                f"training part has {found[1]}. Expected the same set of labels."
             )
 
     @property
@@ -347,19 +334,13 @@ class Probes:
         return score(majority_labels(training, words), self._gold, self._outside)
 
     def run(self, bilm: EmbeddingBiLM, progress: OnTokens) -> Iterator[Score]:
-        """Embed all tokens, and return an iterator of the score of each layer, and then of their mean.
+        """Embed all tokens, and return an iterator that trains and scores on each layer, and then on their mean.
 
-        A classifier is trained whenever the iterator is asked for a score. All layers of the tokens are in memory:
-        layers x tokens x width x 4 bytes.
+        All layers of the tokens are in memory: layers x tokens x width x 4 bytes.
         """
         x = _select(embed(bilm, self.train.sentences, progress), self._train_rows)
         y = _select(embed(bilm, self.dev.sentences, progress), self._dev_rows)
-        return self._scores(x, y)
-
-    def _scores(self, x: Array, y: Array) -> Iterator[Score]:
-        for pair in zip(x, y):
-            yield self._probe(*pair)
-        yield self._probe(x.mean(0), y.mean(0))
+        return (self._probe(*pair) for pair in chain(zip(x, y), [(x.mean(0), y.mean(0))]))
 
     def _probe(self, x: Array, y: Array) -> Score:
         classifier = fit(torch.from_numpy(x), self._numbers, len(self.labels), self.iterations)

@@ -83,20 +83,16 @@ def read_first_senses(path: Path) -> dict[Lemma, str]:
         columns = [column.strip() for column in line.split("\t")]
         if len(columns) != 3 or not all(columns) or columns[2] == NONE or len(columns[2].split()) > 1:
             raise CorpusError(
-                f"{path}, line {number}: {shown(line)}. Expected a lemma, a part of speech and the first sense, "
-                "divided by tabs."
+                f"{path}, line {number}: {shown(line)}. Expected lemma, part of speech and sense, divided by tabs."
             )
         lemma = Lemma(*columns[:2])
         if lemma in first:
-            raise CorpusError(
-                f"{path}, line {number}: {lemma[0]} ({lemma[1]}) again. Expected each lemma and part of speech "
-                "once: leave one out."
-            )
+            raise CorpusError(f"{path}, line {number}: {lemma[0]} ({lemma[1]}) again. Leave one out.")
         first[lemma] = columns[2]
     if not first:
         raise CorpusError(
-            f"{path}: no first senses. Expected lines of a lemma, a part of speech and the first sense, divided "
-            "by tabs; leave out --first-senses to take those of TRAIN."
+            f"{path}: no first senses. Expected lines of a lemma, a part of speech and a sense, divided by tabs; leave "
+            "out --first-senses to take those of TRAIN."
         )
     return first
 
@@ -111,9 +107,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             try:
                 line = decode_line(data, number).rstrip("\r\n")
             except Unusable as error:
-                raise CorpusError(
-                    f"{path}, line {number}: {error}. Expected text in UTF-8: correct or remove the line."
-                ) from error
+                raise CorpusError(f"{path}, line {number}: {error}. Correct or remove the line.") from error
             if not line.startswith("#") or "\t" in line:
                 yield number, line if line.strip() else ""
 
@@ -123,8 +117,8 @@ def _add(sentence: SenseSentence, line: str, path: Path, number: int) -> None:
     words, senses = columns[0].split(), columns[-1].split()
     if len(columns) != 4 or not words or not senses or (NONE in senses and len(senses) > 1):
         raise CorpusError(
-            f"{path}, line {number}: {shown(line)}. Expected a word, its lemma, its part of speech and its "
-            "senses, divided by tabs, with - for no sense, or an empty line between sentences."
+            f"{path}, line {number}: {shown(line)}. Expected a word, its lemma, its part of speech and its senses, "
+            "divided by tabs, with - for no sense, or an empty line between sentences."
         )
     start = len(sentence.words)
     sentence.words.extend(words)
@@ -134,8 +128,7 @@ def _add(sentence: SenseSentence, line: str, path: Path, number: int) -> None:
     if not all(lemma):
         missing = "a part of speech" if lemma.lemma else "a lemma"
         raise CorpusError(
-            f"{path}, line {number}: a sense without {missing}. Expected one, because senses are looked up by "
-            "lemma and part of speech."
+            f"{path}, line {number}: a sense without {missing}. Senses are looked up by lemma and part of speech."
         )
     sentence.instances.append(Instance(start, len(sentence.words), lemma, tuple(senses)))
 
