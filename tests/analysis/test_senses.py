@@ -103,7 +103,7 @@ def test_first_senses(tmp_path: Path) -> None:
     path.write_text("bank\tn\tbank1 \nbank\tv\tbank7\n\n", encoding="utf8")
     assert read_first_senses(path) == {Lemma("bank", "n"): "bank1", Lemma("bank", "v"): "bank7"}
     for text, message in (
-        ("bank\tn\n", "line 1: .* Expected lemma"),
+        ("bank\tn\n", "line 1: .* Expected a lemma"),
         ("bank\tn\t\n", "line 1: "),
         ("bank\tn\t-\n", "line 1: .* and the first sense"),
         ("bank\tn\tbank1 bank2\n", "line 1: .* and the first sense"),
