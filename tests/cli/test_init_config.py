@@ -217,19 +217,20 @@ def test_sizes_are_the_quickstarts(tmp_path: Path) -> None:
 def test_what_is_not_elmos_is_as_spacy_has_it(tmp_path: Path) -> None:
     """Nothing is left to fill."""
     pipeline, path = ["parser", "textcat"], tmp_path / "task.cfg"
-    run("--pipeline", ",".join(pipeline), path)
-    config, expected = load_config(path), spacy_init_config(pipeline=pipeline)
+    options = ("--lang", "xx", "--pipeline", ",".join(pipeline))
+    run(*options, path)
+    config, expected = load_config(path), spacy_init_config(lang="xx", pipeline=pipeline)
     for section in ("paths", "system", "corpora", "training", "initialize"):
         assert config[section] == expected[section]
     assert config["nlp"] == expected["nlp"] | {"pipeline": ["elmo", *pipeline]}
-    nlp = spacy.blank("en")
+    nlp = spacy.blank("xx")
     for name in pipeline:
         nlp.add_pipe(name)
         defaults = nlp.get_pipe_config(name)
         for block in (config["components"][name]["model"], defaults["model"]):
             del block["tok2vec"]
         assert config["components"][name] == defaults | {"factory": name}
-    assert run("--pipeline", ",".join(pipeline), "-") == path.read_text(encoding="utf8")  # and nothing but the config
+    assert run(*options, "-") == path.read_text(encoding="utf8")  # and nothing but the config
     before, after = fill_config(tmp_path / "filled.cfg", path, silent=True)
     assert before == after
 
@@ -330,6 +331,6 @@ def test_all_known_components_are_told() -> None:
 def test_a_file_is_replaced_if_that_is_asked(tmp_path: Path) -> None:
     output = tmp_path / "task.cfg"
     output.write_text("mine", encoding="utf8")
-    run("--pipeline", "ner", "-m", "en_mini", output, "--force")
+    run("--lang", "xx", "--pipeline", "ner", "-m", "en_mini", output, "--force")
     elmo = load_config(output)["components"]["elmo"]
     assert (elmo["model"]["bilm"], elmo["store"]) == ("en_mini", "none")  # no vectors are carried along
