@@ -278,8 +278,6 @@ Splitter = Callable[[str], list[str]]
 Offsets = list[tuple[int, int]]
 
 RENEWED_AFTER = 20_000_000  # characters after which the tokenizer is replaced by a new one
-# what spacy.blank raises if it can't make a pipeline; AttributeError: a module of spacy.lang that is not a language
-LANGUAGE_ERRORS = (ImportError, ValueError, AttributeError)
 _WORD = re.compile(r"\S+")
 _LONGEST = 1_000_000  # characters: nlp.max_length, which the tokenizer by itself does not check
 
@@ -333,8 +331,8 @@ def blank(language: str) -> Language:
     """Return an empty pipeline of a language. Raises CorpusError if spaCy does not know it, or its tokenizer fails."""
     try:
         return spacy.blank(language)
-    except LANGUAGE_ERRORS as error:
-        if lacks_package(error):
+    except (ImportError, ValueError, AttributeError) as error:  # AttributeError: of other modules in spacy.lang
+        if isinstance(error, ImportError) and "E048" not in str(error):  # E048: no such language
             raise CorpusError(
                 f"spaCy's tokenizer for the language {shown(language)} needs a package that is not installed "
                 f"({error}). Install it, or leave the language out and separate the words by blanks."
@@ -343,11 +341,6 @@ def blank(language: str) -> Language:
             f"the language is {shown(language)}, which can't be used ({error}). Expected the code of a language that "
             "spaCy knows, like en or xx; or none if the words are separated by blanks already."
         ) from error
-
-
-def lacks_package(error: Exception) -> bool:
-    """Whether spaCy knows a language, but its tokenizer needs a package. error: raised by `spacy.blank`."""
-    return isinstance(error, ImportError) and "E048" not in str(error)  # E048: no such language
 
 
 def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[str]:

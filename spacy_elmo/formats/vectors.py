@@ -122,8 +122,7 @@ class VectorsWriter:
         vectors: *Shape:* (layers, tokens, width) or (tokens, width), stored as float32.
         key: name of the dataset; None: the number of sentences written so far.
 
-        Raises VectorsError if the vectors have another rank, are not numbers or not finite, if the key can't name a
-        dataset or is in the file already, if the file can't be written, and outside of the ``with`` block.
+        Raises VectorsError if the vectors or the key can't be stored, or the key is in the file already.
         """
         if self._file is None:
             raise VectorsError(f"{self._named}: the writer is not open. Expected it inside a with statement.")
@@ -179,9 +178,8 @@ def read_vectors(path: str | os.PathLike[str], *, untrusted: bool = False) -> It
 
     Yields the text and its vectors, *Shape:* (layers, tokens, width) or (tokens, width), float32. The text is None if
     the file has no sentence_to_index, or if the same sentence occurs again later.
-    Raises VectorsError, but only when the first sentence, or the damaged one, is requested. With `untrusted` the
-    damaged one's process reads others too, so that it may come earlier, and it is also raised if the HDF5 library
-    crashes or comes to no end.
+    Raises VectorsError when the first sentence, or the damaged one, is requested; with `untrusted` also some sentences
+    earlier, and if the HDF5 library crashes or comes to no end.
     """
     if untrusted:
         yield from _read_apart(path)

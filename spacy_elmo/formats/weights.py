@@ -198,8 +198,7 @@ def read_weights(
     """Read a weight file.
 
     options: the sizes that the file must have. Projections that the sizes do not require are read if the file has them.
-    untrusted: whether to read the file in a process of its own, with limits on memory and time (see SECURITY.md). It
-        takes longer (see there), and while it reads, a second copy of the weights in memory.
+    untrusted: whether to read the file in a process of its own, with limits on memory and time (see SECURITY.md).
     max_bytes: how much memory the weights may take; four times the size of the file is always allowed, and what the
         environment variable SPACY_ELMO_MAX_BYTES says if that is more.
 
@@ -273,11 +272,10 @@ def write_weights(
     """Write a weight file atomically.
 
     arrays: float32 arrays by parameter name (see `expected_parameters`).
-    compress: whether to use HDF5's filters shuffle and gzip. AllenNLP and bilm-tf can read the file too, since h5py
-        undoes the filters. Only rounded weights become much smaller (see `pack`).
+    compress: whether to use HDF5's filters shuffle and gzip. Only rounded weights become much smaller (see `pack`).
 
-    Raises WeightsError if arrays are missing, unexpected, misshapen, not float32 or not finite, if row 0 of the
-    character embedding (the mask) is not zero, since the file has no place for it, or if the file can't be written.
+    Raises WeightsError if the arrays are not the parameters, not float32 or not finite, if row 0 of the character
+    embedding (the mask) is not zero, since the file has no place for it, or if the file can't be written.
     """
     check_arrays(arrays, options, f"{path}: not written")
     datasets = ((entry.dataset, _dataset_values(entry, arrays)) for entry in _table_for(options, arrays))

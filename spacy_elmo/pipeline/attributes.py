@@ -42,10 +42,7 @@ def key(attr: str, suffix: str, start: int | None = 0) -> Any:
 def annotate(doc: Doc, attr: str, layers: Floats3d, weights: Any, store: str) -> None:
     """Store a doc's layers, *Shape:* (layers, tokens, width), or only their mix, in place of earlier values under attr.
 
-    weights: *Shape:* (layers,), the weights of the mix, after the softmax.
-    store: the pipe's setting.
-
-    Raises SettingsError if store is "layers_float16" and a value is too large for float16.
+    weights: *Shape:* (layers,), after the softmax. Raises SettingsError if a value is too large for float16.
     """
     remove(doc, attr)
     if store == "none":
@@ -419,10 +416,8 @@ def restore_vectors(docs: Doc | Iterable[Doc], attr: str = "elmo") -> Doc | Iter
     Docs from a DocBin, from Doc.from_bytes, from Doc.from_docs and from nlp.pipe with n_process need it, because spaCy
     does not copy their hooks. Reading `doc._.elmo` or another of the attributes does the same.
 
-    docs: a doc that an elmo pipe has annotated, or a stream of such docs, such as nlp.pipe(texts, n_process=2).
-    attr: the setting `attr` of this pipe.
-
-    Returns the doc, or the docs one after the other. Raises NotEmbeddedError if a doc has no vectors under attr.
+    docs: a doc that an elmo pipe has annotated, or a stream of such docs, such as nlp.pipe(texts, n_process=2), which
+        are returned as they were given. Raises NotEmbeddedError if a doc has no vectors under attr.
     """
     register(attr)  # a process that only reads docs has no pipe that would have done this
     if not isinstance(docs, Doc):
@@ -436,15 +431,10 @@ def restore_vectors(docs: Doc | Iterable[Doc], attr: str = "elmo") -> Doc | Iter
 def tfhub_outputs(doc: Doc, attr: str = "elmo") -> dict[str, FloatsXd]:
     """Return the outputs of TF-Hub's ELMo module (google/elmo/3) for a doc, under the module's names.
 
-    doc: a doc that an elmo pipe has annotated.
-    attr: the setting `attr` of this pipe.
-
-    Returns a dict with these keys:
     word_emb: *Shape:* (tokens, width / 2), the character encoder's vectors, which layer 0 contains twice.
     lstm_outputs1, lstm_outputs2, and so on for each LSTM layer: *Shape:* (tokens, width).
     elmo: *Shape:* (tokens, width), the mix of the layers (see the setting scalar_mix_parameters).
-    default: *Shape:* (width,), the mean of `elmo` over the tokens without whitespace tokens, which TF-Hub's module
-        never reads; zeros if there are none.
+    default: *Shape:* (width,), the mean of `elmo` over the tokens that are not whitespace; zeros if there are none.
 
     Raises NotEmbeddedError if the doc has no layers under attr.
     """

@@ -171,9 +171,8 @@ class ElmoPipe(TrainablePipe):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Process a stream of docs in batches of at most batch_size docs and max_batch_tokens tokens.
 
-        A longer doc is a batch alone. If a batch fails, its docs are run one by one, and the error handler is called
-        only for those that fail. Issues a LostVectorsWarning if `set_vectors` is on and this is a worker, as of
-        nlp.pipe with n_process.
+        If a batch fails, its docs are run one by one, and the error handler is called for those that fail. Issues a
+        LostVectorsWarning in a worker process if `set_vectors` is on.
         """
         if self.set_vectors:
             warn_in_worker()
@@ -208,8 +207,7 @@ class ElmoPipe(TrainablePipe):
     def set_annotations(self, docs: Iterable[Doc], scores: list[Floats3d]) -> None:
         """Store what `predict` returned on the docs, or its mix; with store = "none", hold it for the listeners.
 
-        Issues an UnusedLayersWarning if store is "none" and there are no listeners. Raises SettingsError if the number
-        of docs differs, or scalar_mix_parameters has another number of layers.
+        Issues an UnusedLayersWarning if store is "none" and there are no listeners.
         """
         docs = list(docs)
         if len(docs) != len(scores):
@@ -265,10 +263,7 @@ class ElmoPipe(TrainablePipe):
         self.model.attrs["replace_listener"] = replacement.model
 
     def find_listeners(self, component: Any) -> None:
-        """Feed the listeners of a component that ask for this pipe. An elmo pipe is told that this one is before it.
-
-        Raises SettingsError if it is an elmo pipe with the same attr, or this pipe, which spaCy lets a user source.
-        """
+        """Feed the listeners of a component that ask for this pipe. An elmo pipe is told that this one is before it."""
         if component is self:
             raise SettingsError(
                 f"{self.name!r} is twice in the pipeline: add_pipe(..., source=...) adds the same pipe, not a "
@@ -331,11 +326,7 @@ class ElmoPipe(TrainablePipe):
     # Training
 
     def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
-        """Read the biLM's files, so that errors in them are raised before training. No examples are read.
-
-        Raises ElmoError if the biLM's files cannot be used, SettingsError if a component's listener does not fit, and
-        CacheError if cache_file cannot be used.
-        """
+        """Read the biLM's files, so that an ElmoError of these is raised before training. No examples are read."""
         self.model.initialize()
         for shim in bilm_shims(self.model):
             shim.train_all()  # gradual unfreezing in an earlier training may have left out parts
@@ -359,10 +350,9 @@ class ElmoPipe(TrainablePipe):
     ) -> dict[str, float]:
         """Store the layers on the examples' predicted docs, for the components after this one.
 
-        A frozen biLM learns nothing. The first update opens the pipe's cache (cache_mb, cache_file), so that each
-        sentence is run only once, in evaluations too, until `cache.close` is called. A biLM that is not frozen learns
-        from its listeners' gradients (see `Step` in models/listener.py), and spaCy passes the optimizer to
-        `finish_update`. The loss is 0. Raises NotEmbeddedError if there are listeners, but `store` is "mix".
+        Of a frozen biLM, the first update opens the cache, so that each sentence is run only once, until `cache.close`
+        is called. Another one learns from its listeners' gradients (see `Step` in models/listener.py), and spaCy
+        passes the optimizer to `finish_update`. The loss is 0.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
@@ -529,8 +519,6 @@ def make_elmo(
 ) -> ElmoPipe:
     """Create the component `elmo`.
 
-    nlp: the pipeline.
-    name: name of the component.
     model: spacy-elmo.BiLM.v1, or any Model[List[Doc], List[Floats3d]] that returns *Shape:* (layers, tokens, width)
         for each doc.
     attr: name of the extension attributes. With different names there can be two embedders in one pipeline.
