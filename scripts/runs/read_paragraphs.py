@@ -53,8 +53,7 @@ def read_ones(paragraphs: Iterable[str], texts: Iterable[Path]) -> set[str]:
 
 
 def main(
-    texts: Annotated[list[Path], typer.Argument(help="What the biLM read, a sentence a line")],
-    seeds: Seeds = "0 1 2",
+    texts: Annotated[list[Path], typer.Argument(help="What the biLM read, a sentence a line")], seeds: Seeds = "0 1 2"
 ) -> None:
     """Put "read" into results/answers.json: how many paragraphs were read, and the scores on both kinds."""
     (task,), begin = tasks_of([TASK]), time.perf_counter()

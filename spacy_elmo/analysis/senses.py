@@ -83,8 +83,8 @@ def read_first_senses(path: Path) -> dict[Lemma, str]:
         columns = [column.strip() for column in line.split("\t")]
         if len(columns) != 3 or not all(columns) or columns[2] == NONE or len(columns[2].split()) > 1:
             raise CorpusError(
-                f"{path}, line {number}: {shown(line)}. Expected a lemma, a part of speech and the first sense, divided by "
-                "tabs."
+                f"{path}, line {number}: {shown(line)}. Expected a lemma, a part of speech and the first sense, "
+                "divided by tabs."
             )
         lemma = Lemma(*columns[:2])
         if lemma in first:

@@ -491,11 +491,7 @@ VOCABULARY = {"vocab_to_cache": ["pad", "a"]}
         ),
         (VOCABULARY, [ONE_WORD, torch.ones(1, 2, dtype=torch.long)], r"word_inputs has shape \(1, 2\)"),
         (VOCABULARY, [ONE_WORD, torch.tensor([[-1]])], "word_inputs holds -1"),
-        (
-            VOCABULARY,
-            [ONE_WORD * 0, torch.tensor([[7]])],
-            "word_inputs holds 7, but vocab_to_cache has 2 words",
-        ),
+        (VOCABULARY, [ONE_WORD * 0, torch.tensor([[7]])], "word_inputs holds 7, but vocab_to_cache has 2 words"),
         (VOCABULARY, [ONE_WORD, torch.ones(1, 1)], "word_inputs is a tensor of float32"),
         (VOCABULARY, [torch.ones(2).long(), torch.ones(2).long()], r"inputs has shape \(2,\)"),
     ],

@@ -333,12 +333,7 @@ def test_texts_that_are_refused(fresh_embedder: ElmoEmbedder, tmp_path: Path, mo
     refused(fresh_embedder, tmp_path, "a\n\nb\n \t\n", "these lines are empty: 2, 4. Expected")
     refused(fresh_embedder, tmp_path, "a\n" + "\n" * 13, "2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 3 more")
     refused(
-        fresh_embedder,
-        tmp_path,
-        "a\nb\nc\n b\n",
-        "the lines 2 and 4 are the same",
-        "--use-sentence-keys",
-        keys=True,
+        fresh_embedder, tmp_path, "a\nb\nc\n b\n", "the lines 2 and 4 are the same", "--use-sentence-keys", keys=True
     )
     for line, part in (("x\ny/z", "a slash"), ("x\ny\0", "NUL"), ("x\n.", "dot"), ("x\n\ud800", "surrogate")):
         refused(fresh_embedder, tmp_path, line, "line 2 can't be the key", part, "--use-sentence-keys", keys=True)

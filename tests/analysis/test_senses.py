@@ -45,10 +45,7 @@ def test_senses(tmp_path: Path) -> None:
     gas = Instance(1, 3, Lemma("natural_gas", "n"), ("gas1",))
     burn = Instance(3, 4, Lemma("burn", "v"), ("burn1", "burn2"))
     bank = Instance(1, 2, Lemma("bank", "n"), ("bank2",))
-    expected = [
-        SenseSentence(["The", "natural", "gas", "burns"], [gas, burn]),
-        SenseSentence(["#", "Bank"], [bank]),
-    ]
+    expected = [SenseSentence(["The", "natural", "gas", "burns"], [gas, burn]), SenseSentence(["#", "Bank"], [bank])]
     assert read_senses(path) == read_senses(packed) == expected
 
 

@@ -12,11 +12,7 @@ from spacy_elmo.tasks.answers import make_question
 
 CONTEXT = "Anna lives in Bonn. She has a dog called Rex."
 QUESTIONS = {"Where does Anna live?": "Bonn", "What is the dog called?": "Rex", "Who lives in Bonn?": "Anna"}
-PLAIN = {
-    "@architectures": "spacy.Tok2Vec.v2",
-    "embed": EMBEDS["multi_hash"],
-    "encode": ENCODES["none"],
-}
+PLAIN = {"@architectures": "spacy.Tok2Vec.v2", "embed": EMBEDS["multi_hash"], "encode": ENCODES["none"]}
 
 
 def answering(tok2vec: dict[str, Any] | None = None, nlp: Language | None = None, **settings: Any) -> Language:

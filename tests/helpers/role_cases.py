@@ -8,6 +8,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
+from tasks import PLAIN
 
 Roles = Mapping[int, Sequence[tuple[int, int, str]]]
 GIVEN = (
@@ -21,26 +22,7 @@ GIVEN = (
     ("The dog slept", {2: [(0, 2, "ARG0"), (2, 3, "V")]}),
     ("A fine day", {}),
 )
-SMALL_EMBED = {
-    "@architectures": "spacy.MultiHashEmbed.v2",
-    "width": 16,
-    "attrs": ["NORM", "SHAPE"],
-    "rows": [200, 50],
-    "include_static_vectors": False,
-}
-SMALL_ENCODE = {
-    "@architectures": "spacy.MaxoutWindowEncoder.v2",
-    "width": 16,
-    "depth": 1,
-    "window_size": 1,
-    "maxout_pieces": 2,
-}
-SMALL = {
-    "@architectures": "spacy-elmo.SemanticRoles.v1",
-    "lstm_width": 12,
-    "depth": 1,
-    "tok2vec": {"@architectures": "spacy.Tok2Vec.v2", "embed": SMALL_EMBED, "encode": SMALL_ENCODE},
-}
+SMALL = {"@architectures": "spacy-elmo.SemanticRoles.v1", "lstm_width": 12, "depth": 1, "tok2vec": PLAIN}
 
 
 def doc_with(words: str | Sequence[str], roles: Roles | None, vocab: Vocab | None = None) -> Doc:

@@ -64,6 +64,7 @@ ENCODES = {
     "lstm": {"@architectures": "spacy.TorchBiLSTMEncoder.v1", "width": 16, "depth": 1, "dropout": 0.0},
     "none": {"@architectures": "spacy.TorchBiLSTMEncoder.v1", "width": 16, "depth": 0, "dropout": 0.0},
 }
+PLAIN = {"@architectures": "spacy.Tok2Vec.v2", "embed": EMBEDS["multi_hash"], "encode": ENCODES["maxout"]}
 
 
 def tok2vec(

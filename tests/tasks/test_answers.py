@@ -138,10 +138,8 @@ def test_spans_given_in_any_place(nlp: Language) -> None:
     assert context.start <= doc.spans["answer"][0].start < doc.spans["answer"][0].end <= context.end
 
 
-def test_initialize_without_answers() -> None:
+def test_initialize_with_empty_answers() -> None:
     nlp = answering()
-    with pytest.raises(AnnotationError, match=r"none of its examples .* has a question, a context and right answers"):
-        nlp.initialize()
     doc = make_question(nlp, *ASKED[0], [])
     with pytest.raises(AnnotationError, match="without a span"):
         nlp.initialize(lambda: [Example(doc.copy(), doc)])

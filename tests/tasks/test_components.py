@@ -13,9 +13,12 @@ import pytest
 import role_cases
 import spacy
 from spacy.language import Language
+from spacy.training import Example
 from spacy.util import fix_random_seed
+from tasks import PLAIN
 
-PLAIN = role_cases.SMALL["tok2vec"]
+from spacy_elmo.errors import AnnotationError
+
 SIZES: dict[str, dict[str, Any]] = {
     "answers": {"lstm_width": 16},
     "entailment": {"lstm_width": 8},
@@ -107,6 +110,24 @@ def test_the_same_seed_gives_the_same(name: str) -> None:
     fix_random_seed(4)
     train(nlp, name, 3, drop=0.2)
     assert saved(nlp, name) != first
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("answers", "a question, a context and right answers"),
+        ("entailment", "cats, with 1.0"),
+        ("semantic_roles", "roles: "),
+        ("coreference", "span groups coref_clusters_1"),
+    ],
+)
+def test_before_it_is_initialised(name: str, expected: str) -> None:
+    nlp = blank(name)
+    docs = [example.predicted for example in EXAMPLES[name](nlp)]
+    with pytest.raises(AnnotationError, match=rf"none of its examples \({len(docs)}\) has {expected}"):
+        nlp.initialize(lambda: [Example(doc, doc.copy()) for doc in docs])
+    with pytest.raises(ValueError, match=r"E109|initialize"):
+        nlp(docs[0])
 
 
 @TASKS

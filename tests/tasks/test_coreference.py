@@ -207,46 +207,11 @@ def test_the_gradient_of_the_token_vectors() -> None:
     assert slope == pytest.approx(float((received[-1] * shift).sum()), rel=0.02)
 
 
-@pytest.mark.slow
-def test_elmo_as_input() -> None:
-    nlp = spacy.blank("xx")
-    nlp.add_pipe("sentencizer")
-    nlp.add_pipe("elmo")
-    source = {"@architectures": "spacy-elmo.Listener.v1", "width": 256, "upstream": "elmo"}
-    tok2vec = {
-        "@architectures": "spacy-elmo.Tok2Vec.v1",
-        "source": source,
-        "mix": {"@layers": "spacy-elmo.ScalarMix.v1"},
-    }
-    nlp.add_pipe("coreference", config={"model": SMALL | {"tok2vec": tok2vec}})
-    given = examples(nlp)
-    optimizer = nlp.initialize(lambda: given)
-    mix = next(node for node in nlp.get_pipe("coreference").model.walk() if node.has_param("gamma"))
-    before = mix.get_param("gamma").copy()
-    for _ in range(2):
-        nlp.update(given, sgd=optimizer)
-    assert (mix.get_param("gamma") != before).any()
-    assert isinstance(found(nlp), list)
-
-
-def test_examples_without_clusters() -> None:
-    nlp = blank()
-    with pytest.raises(AnnotationError, match=r"can't be initialised: none of its examples \(1\) has span groups"):
-        nlp.initialize(lambda: examples(nlp, [("Anna slept .", [])]))
-
-
 def test_wrong_clusters_are_refused_in_training(learned: Language) -> None:
     given = examples(learned, [("Anna slept .", [[(0, 1)]])])
     given[0].reference.spans["coref_clusters_2"] = [given[0].reference[0:1]]  # `annotate` would refuse it
     with pytest.raises(AnnotationError, match="in two clusters"):
         learned.update(given)
-
-
-def test_before_it_is_initialised() -> None:
-    with pytest.raises(ValueError, match="initialize"):
-        blank()("Anna slept .")
-    with pytest.raises(ValueError, match="initialize"):
-        blank(tok2vec={"@architectures": "spacy.Tok2VecListener.v1", "width": 8, "upstream": "tok2vec"})("Anna slept .")
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from role_cases import GIVEN, SMALL, SMALL_EMBED, SMALL_ENCODE, doc_with, example, examples, roles_in, trained
+from role_cases import GIVEN, SMALL, doc_with, example, examples, roles_in, trained
 from spacy import displacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
+from tasks import tok2vec
 from thinc.api import Model
 from torch.nn import functional as F
 
@@ -207,25 +208,9 @@ def test_sentences_bound_arguments() -> None:
     assert all(end <= 9 for _, end, _ in roles[1])
 
 
-def elmo_model(source: dict[str, Any]) -> dict[str, Any]:
-    elmo = {
-        "@architectures": "spacy-elmo.Tok2Vec.v1",
-        "source": source,
-        "mix": {"@layers": "spacy-elmo.ScalarMix.v1"},
-    }
-    tok2vec = {
-        "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
-        "embed": SMALL_EMBED,
-        "elmo": elmo,
-        "encode": SMALL_ENCODE,
-    }
-    return SMALL | {"tok2vec": tok2vec}
-
-
 @pytest.mark.slow
 def test_with_elmo() -> None:
-    listener = {"@architectures": "spacy-elmo.Listener.v1", "width": 256, "upstream": "elmo"}
-    nlp = trained(30, elmo_model(listener), ["elmo"])
+    nlp = trained(30, SMALL | {"tok2vec": tok2vec(upstream="elmo", width=256)}, ["elmo"])
     assert [roles_in(nlp(text)) for text, _ in GIVEN] == [roles for _, roles in GIVEN]
     nlp.replace_listeners("elmo", "semantic_roles", ["model.tok2vec"])
     nlp.remove_pipe("elmo")
@@ -253,13 +238,6 @@ def test_labels() -> None:
         other.get_pipe("semantic_roles").update(examples(other), sgd=other.create_optimizer())
 
 
-def test_initialized_without_roles() -> None:
-    nlp = small()
-    given = [example("nothing here", None, nlp.vocab), example("A fine day", {}, nlp.vocab)]
-    with pytest.raises(AnnotationError, match=r"none of its examples \(2\) has roles: "):
-        nlp.initialize(lambda: given)
-
-
 def test_labels_that_were_added_need_no_examples() -> None:
     nlp = small()
     pipe = nlp.get_pipe("semantic_roles")
@@ -267,11 +245,6 @@ def test_labels_that_were_added_need_no_examples() -> None:
     nlp.initialize()
     assert pipe.labels == ("V",)
     assert nlp("Mary slept").text == "Mary slept"
-
-
-def test_not_initialized() -> None:
-    with pytest.raises(ValueError, match="E109"):
-        small()("Mary slept")
 
 
 def test_docs_that_teach_nothing() -> None:

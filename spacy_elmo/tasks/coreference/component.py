@@ -180,7 +180,6 @@ def loss_of(scores: Scores, is_mention: Array, corefer: Array) -> tuple[float, S
     d_pairs = np.exp(pairs - total[:, None]) - np.exp(allowed - marginal[:, None])
 
     gradient = scores._replace(
-        mention_scores=(d_mentions / count).astype(np.float32),
-        pair_scores=(d_pairs[:, 1:] / count).astype(np.float32),
+        mention_scores=(d_mentions / count).astype(np.float32), pair_scores=(d_pairs[:, 1:] / count).astype(np.float32)
     )
     return float((losses.sum() + (total - marginal).sum()) / count), gradient
