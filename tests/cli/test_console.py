@@ -29,7 +29,6 @@ from spacy_elmo.modules import loading
 BILM = Path(__file__).parents[1] / "golden" / "random_a"
 CODES = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129}
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-SHOW_CHOICES = ("optimize", "size", "softmax")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="has no such signals")
 
 
@@ -160,13 +159,6 @@ def test_short_options_are_spacys() -> None:
         assert options(COMMANDS["init-config"])[name] in config
     with_code = [name for name, command in COMMANDS.items() if "code" in options(command)]
     assert with_code == ["info", "embed", "similar", "neighbours", "weights", "probe", "wsd"]  # all that load pipelines
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_values_are_named_in_capitals(command: str) -> None:
-    for parameter in COMMANDS[command].params:
-        if not (getattr(parameter, "is_flag", False) or parameter.hidden or parameter.name in SHOW_CHOICES):
-            assert re.fullmatch("[A-Z]+", parameter.metavar or ""), parameter.name
 
 
 def test_commands_are_listed_in_the_order_of_use() -> None:
