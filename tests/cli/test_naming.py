@@ -122,7 +122,7 @@ def test_a_name_that_can_not_be_used(reason: str, package: Path, monkeypatch: py
     parts = {
         "hidden": ["a file or folder of this name is in the current folder"],
         "not installed": ["pip install ./packages/en_midi", "spacy-elmo-en-midi"],
-        "lacks weights": ["weights.hdf5 missing", str(package), f"{package.name}:folder", "install it again"],
+        "lacks weights": ["weights.hdf5 missing", str(package), f"{package.name}:folder", "Install a copy"],
         "fails": ["gives no folder", "half a package", f"{package.name}:folder"],
     }[reason]
     if reason == "hidden":
