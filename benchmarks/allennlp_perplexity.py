@@ -75,7 +75,6 @@ def compare(bilm: str, text: Path, n_sentences: int) -> tuple[Score, list[float]
 
 
 def main() -> None:
-    """Print both."""
     parser = parser_of(__doc__)
     parser.add_argument("bilm", help="a name, or a folder with its softmax")
     parser.add_argument("text", type=Path, help="a sentence a line, words separated by blanks")

@@ -55,12 +55,10 @@ def parser_of(description: str | None, *names: str) -> argparse.ArgumentParser:
 
 
 def parts_of(text: str) -> list[str]:
-    """Divide text at its commas."""
     return text.split(",")
 
 
 def numbers_of(text: str) -> list[int]:
-    """Read whole numbers, divided by commas."""
     return [int(part) for part in text.split(",")]
 
 
@@ -139,7 +137,6 @@ def options_of(size: str) -> BiLMOptions:
 
 
 def random_bilm(options: BiLMOptions) -> BiLM:
-    """Make a biLM of random weights from seed 0."""
     bilm = BiLM(options)
     bilm.reset_parameters(torch.Generator().manual_seed(0))
     return bilm
@@ -241,7 +238,6 @@ class LoadMeter:
         self.begin = time.perf_counter()
 
     def stop(self) -> Load:
-        """Return the load."""
         seconds = time.perf_counter() - self.begin
         ticks = self._other_ticks()
         if ticks is None or self.ticks is None:
@@ -264,8 +260,6 @@ class LoadMeter:
 
 
 class Measured(NamedTuple):
-    """Tokens a second, and the load of the machine meanwhile."""
-
     rate: float
     load: Load
 
@@ -301,7 +295,6 @@ def undisturbed(*series: Rounds) -> list[int]:
 
 
 def median_rate(series: Rounds) -> float:
-    """Return the median rate of the undisturbed rounds."""
     return statistics.median(series[k].rate for k in undisturbed(series))
 
 
@@ -327,5 +320,4 @@ def load_of(series: Rounds) -> str:
 
 
 def row(cells: Sequence[object]) -> str:
-    """Return a row of a table in Markdown."""
     return f"| {' | '.join(map(str, cells))} |"

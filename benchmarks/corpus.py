@@ -40,7 +40,6 @@ FETCHED = 1_000
 
 
 def engine(sentences: Sentences, threads: int) -> float:
-    """Return the seconds of the engine alone."""
     torch.set_num_threads(threads)
     begin = time.perf_counter()
     bilm = BiLMChoice("en_mini").load()
@@ -66,7 +65,6 @@ def written(text: Path, format: str, threads: int, workers: int) -> float:
 
 
 def rates(text: Path, sentences: Sentences, args: argparse.Namespace) -> None:
-    """Print a row for each side."""
     tokens = sum(map(len, sentences))
     one, two = "the engine, 1 thread", "the engine, 2 threads"
     process = "embed to parquet, 1 process with 2 threads"
@@ -123,7 +121,6 @@ def fetcher(path: Path) -> Callable[[list[int]], Any]:
 
 
 def formats(text: Path, sentences: Sentences, args: argparse.Namespace) -> None:
-    """Print a row for each format, type and number of layers."""
     kinds = [  # format, type, layers, whether a vector a sentence
         (format, dtype, layers, format == "npy")
         for format in ("parquet", "hdf5", "spacy", "safetensors", "npy")

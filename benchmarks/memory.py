@@ -57,7 +57,6 @@ def resident_mb(peak: bool = False, process: int | str = "self") -> float:
 
 
 def reset_peak() -> None:
-    """Let the peak begin at what is occupied now."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -79,7 +78,6 @@ def peaks_of(kind: str, precision: str, batch: int, folder: Path) -> list[float]
 
 
 def peaks(args: argparse.Namespace) -> None:
-    """Print a row for each process."""
     folder = RUNS / "memory" / args.size
     if args.child:
         print(json.dumps(peaks_of(args.child, args.precisions[0], args.batch, folder)))
@@ -100,7 +98,6 @@ def peaks(args: argparse.Namespace) -> None:
 
 
 def stream(args: argparse.Namespace) -> None:
-    """Read the stream, print a row at each point, and draw them."""
     every = max(1, args.tokens // 10)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
@@ -147,7 +144,6 @@ def with_children(process: int) -> float:
 
 
 def corpus(args: argparse.Namespace) -> None:
-    """Run the command, and print its memory."""
     with tempfile.TemporaryDirectory() as folder:
         text, out = Path(folder, "text.txt"), Path(folder, "out")
         tokens = sum(map(len, write_text(text, args.tokens)))

@@ -28,7 +28,6 @@ Loaded = tuple[Callable[[Sentences], Any], dict[str, Any]]
 
 
 def activations(options: str, weights: str, sentences: str, output: str) -> None:
-    """Write the arrays."""
     import numpy as np
     import torch
     from allennlp.modules.elmo import _ElmoBiLm, batch_to_ids

@@ -85,7 +85,6 @@ class Peer:
         self.about = self._reply()
 
     def seconds(self, n: int, batch: int) -> float:
-        """Return the seconds for the first n sentences, in batches."""
         return float(self._ask(f"run {n} {batch}")["seconds"])
 
     def first(self, n: int, file: Path) -> None:
@@ -93,7 +92,6 @@ class Peer:
         self._ask(f"first {n} {file.resolve()}")
 
     def close(self) -> None:
-        """End the subprocess."""
         if self.process.stdin is not None:
             self.process.stdin.close()
         try:

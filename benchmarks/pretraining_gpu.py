@@ -36,7 +36,6 @@ def trainer_of(
 
 
 def measure(trainer: Trainer) -> float:
-    """Return the tokens per second of an opened trainer."""
     for _ in range(WARM_UP):
         trainer.step()
     torch.cuda.synchronize()

@@ -89,7 +89,6 @@ class Side:
 
 
 def measure(config: PretrainConfig, folder: Path, rounds: int, updates: int) -> None:
-    """Print a row a round and the median ratio."""
     sides = [Side(size, config, folder) for size in (1, 2)]
     for side in sides:
         side.seconds(2)

@@ -51,8 +51,6 @@ State = list[tuple[Tensor, Tensor]]
 
 
 class OurStep:
-    """Calls give the mean loss and update the weights."""
-
     def __init__(
         self, bilm: BiLM, softmax: Softmax, negatives: int, streams: int, precision: str, threads: int
     ) -> None:
@@ -177,8 +175,6 @@ def _lstm(layer: nn.Module, direction: int) -> nn.LSTM:
 
 
 class PlainStep:
-    """Calls give the mean loss and update the weights."""
-
     def __init__(self, bilm: BiLM, softmax: Softmax, negatives: int, streams: int, autocast: bool, rate: float) -> None:
         self.model, self.autocast = PlainModel(bilm, softmax), autocast
         self.sampler = LogUniform(len(softmax.bias), negatives)
@@ -211,7 +207,6 @@ class PlainStep:
 
 
 def make_sides(options: BiLMOptions, args: argparse.Namespace) -> dict[str, OurStep | PlainStep]:
-    """Make all sides, which start from the same weights."""
     sides: dict[str, OurStep | PlainStep] = {}
     for name in ("ours bfloat16", "ours float32", "plain float32", "plain autocast"):
         generator = torch.Generator().manual_seed(0)
@@ -227,7 +222,6 @@ def make_sides(options: BiLMOptions, args: argparse.Namespace) -> dict[str, OurS
 
 
 def rate_of(step: Callable[[Batch, int], float], given: list[Batch], tokens: int) -> float:
-    """Return the tokens per second of some steps."""
     begin = time.perf_counter()
     for seed, batch in enumerate(given):
         step(batch, seed)
@@ -235,7 +229,6 @@ def rate_of(step: Callable[[Batch, int], float], given: list[Batch], tokens: int
 
 
 def measure(sides: dict[str, OurStep | PlainStep], source: Iterator[Batch], args: argparse.Namespace) -> None:
-    """Print a row a round, and the medians."""
     tokens = BATCHES * args.streams * STEPS
     print(row(["round", *(f"{name}, tokens/s | load before, others" for name in sides)]))
     print("|---" * (1 + 2 * len(sides)) + "|")

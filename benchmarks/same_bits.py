@@ -261,7 +261,6 @@ def layers_of(data: Path, size: str, words: list[list[str]], batch: int, starts:
 
 
 def layers(data: Path, folder: Path) -> Found:
-    """Vectors."""
     words = sentences(500, 0)
     for size in ("mini", "small", "original"):
         for precision in PRECISIONS:
@@ -329,7 +328,6 @@ def pretrained(name: str, changes: dict[str, str], data: Path, folder: Path) -> 
 
 
 def pretrain(data: Path, folder: Path) -> Found:
-    """Ten steps of each network."""
     for k, (name, changes) in enumerate(NETWORKS.items()):
         yield from pretrained(f"pretrain {name}", changes, data, folder / f"run{k}")
     model, heldout = str(folder / "run0" / "model-last"), str(data / "heldout.txt")
@@ -343,7 +341,6 @@ def pretrain(data: Path, folder: Path) -> Found:
 
 
 def update(data: Path, folder: Path) -> Found:
-    """Ten steps of a tagger on [x; ELMo]."""
     for precision, frozen in (("float32", True), ("bfloat16", True), ("float32", False), ("bfloat16", False)):
         name = f"update {'frozen' if frozen else 'tuned'} {precision}"
         yield from updated(name, {"frozen": frozen, "model": {"precision": precision}}, folder / name.replace(" ", "_"))

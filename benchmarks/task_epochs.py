@@ -86,8 +86,6 @@ def examples(nlp: Language, sentences: Sentences) -> list[Example]:
 
 
 class Run:
-    """A pipeline and its batches."""
-
     def __init__(self, nlp: Language, sentences: Sentences, words: int) -> None:
         fix_random_seed(0)
         self.nlp = nlp
@@ -128,7 +126,6 @@ class Run:
             del pipe.update
 
     def layers(self, sentences: Sentences) -> list[Any]:
-        """Return the layers of some docs, as the pipeline gives them."""
         pipe: Any = self.nlp.get_pipe("elmo")
         return list(pipe.predict([Doc(self.nlp.vocab, words=words) for words in sentences]))
 

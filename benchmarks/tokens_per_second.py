@@ -173,8 +173,6 @@ def _median_seconds(run: Callable[[], object], seconds: float) -> float:
 
 
 class Plan(NamedTuple):
-    """How much is measured."""
-
     rounds: int
     sentences: int  # of a measurement
     least: float  # seconds that it lasts at least
@@ -263,7 +261,6 @@ class SizeRun:
                 self.note(f"{name} is left out: {error}")
 
     def note(self, text: str) -> None:
-        """Print a note, and store it for the page that has the table."""
         self.notes.append(text)
         print(f"{self.size}: {text}", file=sys.stderr, flush=True)
 
@@ -322,7 +319,6 @@ class SizeRun:
         return measured(run, self.plan.pause, *(peer.process.pid for peer in self.peers.values()))
 
     def close(self) -> None:
-        """End the peers."""
         for peer in self.peers.values():
             peer.close()
 
@@ -355,12 +351,10 @@ def row(cell: Cell, side: Side) -> dict[str, str]:
 
 
 def rows_of(cell: Cell) -> list[dict[str, str]]:
-    """Return the rows of a cell, ours first."""
     return [row(cell, side) for side in sorted(cell.sides, key=lambda side: not side.ours)]
 
 
 def markdown(rows: Sequence[dict[str, str]]) -> str:
-    """Return a table in Markdown, without empty columns."""
     columns = [name for name in COLUMNS if any(row[name] for row in rows)]
     rule = ["---" if name in TEXT else "--:" for name in columns]
     return "\n".join(map(table_row, [columns, rule, *([row[name] for name in columns] for row in rows)]))
@@ -405,7 +399,6 @@ def installed(name: str) -> bool:
 
 
 def machine(threads: int) -> str:
-    """Describe the machine."""
     state = kernels.loops_state()
     loops = (", ".join(state.instruction_sets) or "plain") if state.compiled else "none"
     load = f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "?"

@@ -85,7 +85,6 @@ NEIGHBOUR: dict[str, list[Callable[[], Any]]] = {"nothing": [], "nothing, with a
 
 
 def seconds_of(whole: Engine, sentences: Sentences, batch: int, boundaries: bool) -> float:
-    """Run all batches once."""
     begin = time.perf_counter()
     for k in range(0, len(sentences), batch):
         part = sentences[k : k + batch]

@@ -255,7 +255,6 @@ def bilm_in(folder: Path) -> dict[str, str]:
 
 
 def options(folder: Path) -> Target:
-    """A biLM's options.json."""
     valid = Path(bilm_in(folder)["options_file"]).read_bytes()
 
     def make(folder: Path, random: Random) -> None:
@@ -266,18 +265,15 @@ def options(folder: Path) -> Target:
 
 
 def weights(folder: Path) -> Target:
-    """A biLM's weights.hdf5."""
     valid = Path(bilm_in(folder)["weight_file"]).read_bytes()
     return hdf5_target(valid, lambda path, untrusted: read_weights(path, OPTIONS, untrusted=untrusted))
 
 
 def softmax(folder: Path) -> Target:
-    """The softmax.hdf5 of a full or sampled softmax."""
     return _output_layer(folder, Softmax(30, 8))
 
 
 def adaptive(folder: Path) -> Target:
-    """The softmax.hdf5 of an adaptive softmax."""
     return _output_layer(folder, AdaptiveSoftmax(30, 16, (5, 15)))
 
 
@@ -288,7 +284,6 @@ def _output_layer(folder: Path, layer: Softmax | AdaptiveSoftmax) -> Target:
 
 
 def vectors(folder: Path) -> Target:
-    """Vectors that `elmo embed` wrote."""
     with VectorsWriter(folder / "vectors.hdf5") as writer:
         for n in (2, 1, 5):
             writer.write(" ".join("a" * n), np.ones((3, n, 8), np.float32))
@@ -297,7 +292,6 @@ def vectors(folder: Path) -> Target:
 
 
 def pipeline_bytes(folder: Path) -> Target:
-    """What ElmoPipe.to_bytes returned."""
     new = _pipes(folder)
     valid = new().to_bytes()
     return Target(
@@ -307,7 +301,6 @@ def pipeline_bytes(folder: Path) -> Target:
 
 
 def pipeline_folders(folder: Path) -> Target:
-    """What ElmoPipe.to_disk wrote."""
     new = _pipes(folder)
     saved = folder / "elmo"
     new().to_disk(saved)
@@ -377,7 +370,6 @@ TARGETS: dict[str, Callable[[Path], Target]] = {
 
 
 def forked(work: Callable[..., None], *arguments: object) -> int | None:
-    """Do some work in a fork. Return its exit code."""
     child = FORK.Process(target=work, args=arguments)
     child.start()
     child.join()

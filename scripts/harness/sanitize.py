@@ -97,17 +97,14 @@ ODD = (0.0, -0.0, float("nan"), float("inf"), float("-inf"), 1e38, -1e38, 1e-42,
 
 
 def integer(g: Generator, low: int, high: int) -> int:
-    """Draw an integer of low..high."""
     return int(torch.randint(low, high + 1, (), generator=g))
 
 
 def chance(g: Generator, share: float) -> bool:
-    """Draw true with this probability."""
     return bool(torch.rand((), generator=g) < share)
 
 
 def choice(g: Generator, *values: float | None) -> float | None:
-    """Draw one of the values."""
     return values[integer(g, 0, len(values) - 1)]
 
 
@@ -227,7 +224,6 @@ ENGINES: dict[tuple[object, ...], Engine] = {}
 
 
 def copy_rows(g: Generator) -> list[Tensor]:
-    """Copies rows into the arrays of sentences."""
     sentences, width, boundary = size(g, 6), integer(g, 1, 40), integer(g, 0, 1)
     options = BiLMOptions(1, ((1, 1),), 0, "relu", 50, width, width, 1, None, None, False)
     tokens = np.array([size(g, 7) for _ in range(sentences)], np.int64)

@@ -105,7 +105,6 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def bytes_in(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file."""
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files_in(folder)}
 
 
@@ -116,7 +115,6 @@ def run_in(folder: Path) -> dict[str, str]:
 
 
 def embed(size: float) -> Iterator[str]:
-    """Kill `elmo embed` while it writes shards, with one process and with two."""
     random = Random(0)
     words = ["river", "bank", "money", "the", "of", "isn't", "lent", "boat", "house"]
     for workers, times in ((1, 20), (2, 10)):
@@ -129,7 +127,6 @@ def embed(size: float) -> Iterator[str]:
 
 
 def pretrain(size: float) -> Iterator[str]:
-    """Kill `elmo pretrain`."""
     random = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as name:
         lines = [" ".join(f"word{k % 150}" for k in random.zipf(1.3, random.integers(3, 12))) for _ in range(300)]
@@ -197,7 +194,6 @@ PARTS: dict[str, Callable[[float], Iterator[str]]] = {"embed": embed, "pretrain"
 
 
 def main() -> None:
-    """Run the parts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", type=float, default=1.0, help="share of the full size")
     parser.add_argument("--only", choices=PARTS, help="else all")

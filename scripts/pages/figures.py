@@ -19,7 +19,6 @@ _STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2
 
 
 def percent(share: float) -> str:
-    """Return a share as a number of percent."""
     return f"{100 * share:.1f}"
 
 
@@ -41,7 +40,6 @@ def spread(values: Sequence[float], with_range: bool = False) -> str:
 
 
 def span(values: Sequence[float]) -> str:
-    """Return the least and the largest one of numbers as text."""
     return " to ".join(dict.fromkeys(f"{end:,.0f}" for end in (min(values), max(values))))
 
 
@@ -91,7 +89,6 @@ def apart_line(what: str, pairs: Iterable[tuple[str, Sequence[float], Sequence[f
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown."""
     lines = [head, *rows]
     assert {len(row) for row in lines} == {len(head)}, lines
     head_line, *others = ("| " + " | ".join(row) + " |" for row in lines)

@@ -77,7 +77,6 @@ class Runs(NamedTuple):
 
     @property
     def measure(self) -> str:
-        """The name of the first measure."""
         return next(iter(self.task.measures.values()))
 
     def of(self, network: str) -> list[dict[str, Any]]:
@@ -191,7 +190,6 @@ def _least_shares(all_runs: Sequence[Runs], ablations: Sequence[Runs]) -> str:
 
 
 def all_tasks(all_runs: Sequence[Runs]) -> list[str]:
-    """Return the paragraphs that compare the tasks."""
     rows, bilms, columns = [], [], (BASELINE, VECTORS, ELMO, BOTH)
     for runs in all_runs:
         if runs.of(BASELINE) and runs.of(ELMO):
@@ -221,7 +219,6 @@ def all_tasks(all_runs: Sequence[Runs]) -> list[str]:
 
 
 def task_part(runs: Runs) -> list[str]:
-    """Return the paragraphs on a task."""
     task, shown = runs.task, [name for name in _SHOWN if runs.of(name)]
     if not shown:
         return []
@@ -316,7 +313,6 @@ def alternatives_part(ner: Runs, embeddings: Mapping[str, Any], learning: Mappin
 
 
 def tuned_part(all_runs: Sequence[Runs], tuned: Mapping[str, Any]) -> list[str]:
-    """Return the paragraphs on biLMs that were tuned on a task's text."""
     if not tuned:
         return []
     rows, scores, pairs = [], [], []
@@ -434,7 +430,6 @@ def _doubt(runs: Runs) -> str:
 
 
 def bilms_part(records: Mapping[str, Any]) -> list[str]:
-    """Return the paragraphs on the biLMs themselves, and on fewer bits."""
     parts = []
     measured = {name: one for name, one in records.items() if name != "bits"}
     if measured:
@@ -493,7 +488,6 @@ def learning_part(learning: Mapping[str, Any], output: Path) -> list[str]:
 
 
 def inside_part(records: Mapping[str, Any]) -> list[str]:
-    """Return the paragraphs on what each layer of the biLM knows."""
     rows = []
     for name, (title, key, paper) in texts.PROBES.items():
         if name in records:

@@ -51,7 +51,6 @@ def hours(tokens: float, machines: int, size: str, precision: str, bytes_each: f
 
 
 def amount(n: float) -> str:
-    """Return a number of bytes in a unit that one can read."""
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if n < 1000:
             return f"{n:,.3g} {unit}"
@@ -60,15 +59,12 @@ def amount(n: float) -> str:
 
 
 def duration(n: float) -> str:
-    """Return a number of hours in a unit that one can read."""
     if n < 1:
         return f"{60 * n:.2g} min"
     return f"{n:.2g} h" if n < 48 else f"{float(f'{n / 24:.2g}'):,g} days"
 
 
 def tables() -> list[str]:
-    """Return the tables."""
-
     def table(head: str, rows: list[list[str]]) -> str:
         return "\n".join([head, *(f"| {' | '.join(row)} |" for row in rows)])
 

@@ -60,8 +60,6 @@ NETWORKS = {
 
 
 class Task(NamedTuple):
-    """A task."""
-
     name: str
     title: str  # in the page of results
     measures: Mapping[str, str]  # names in tables, by the keys of spaCy's scores; the first one is in the summary
@@ -226,7 +224,6 @@ def seeds_of(text: str) -> list[int]:
 
 
 def folder_of(task: Task, network: str, seed: int) -> Path:
-    """Return the folder in which a run is trained."""
     return Path("training", task.name, network, f"seed-{seed}")
 
 
@@ -249,5 +246,4 @@ def keep_result(name: str, key: str, record: Mapping[str, Any]) -> None:
 
 
 def minutes_since(begin: float) -> float:
-    """Return the minutes since a reading of time.perf_counter."""
     return round((time.perf_counter() - begin) / 60, 1)

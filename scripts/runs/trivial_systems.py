@@ -91,7 +91,6 @@ SYSTEMS = {
 
 
 def docs_in(corpus: str) -> Iterable[Doc]:
-    """Return the docs of a file."""
     return DocBin().from_disk(corpus).get_docs(spacy.blank("xx").vocab)
 
 
