@@ -67,10 +67,7 @@ def is_right(path: str | Path, md5: str) -> bool:
 
 
 def read_assets(folders: Iterable[str] = ()) -> list[dict[str, str]]:
-    """Return dest, url and checksum of each file in these folders of assets/; of all files, if none is named.
-
-    Raises CommandError if a folder has none.
-    """
+    """Return dest, url and checksum of each file in these folders of assets/; of all files, if none is named."""
     with open(TABLE, encoding="utf-8", newline="") as table:
         files = list(csv.DictReader(table, delimiter="\t"))
     names = sorted({Path(file["dest"]).parts[1] for file in files})
@@ -91,10 +88,7 @@ def prepared_or_given(sources: Iterable[Path]) -> list[Path]:
 
 
 def copy_present(files: Files, data: str) -> Files:
-    """Copy the files that the folder `data` has to their places. Return those that are not there after that.
-
-    Raises CommandError if it is not a folder.
-    """
+    """Copy the files that the folder `data` has to their places. Return those that are not there after that."""
     folder = Path(data).expanduser()
     if data and not folder.is_dir():
         raise CommandError(f"{folder}: no such folder. Change vars.data, or leave it empty.")

@@ -34,10 +34,7 @@ def run_command(*functions: Callable[..., None]) -> None:
 
 
 def run_elmo(*arguments: str, output: bool = False) -> str:
-    """Run `python -m spacy elmo` with arguments. output: whether its standard output is returned, not shown.
-
-    Raises CommandError if it fails.
-    """
+    """Run `python -m spacy elmo` with arguments. output: whether its standard output is returned, not shown."""
     command = ["-m", "spacy", "elmo", *arguments]
     ended = subprocess.run(
         [sys.executable, *command], stdout=subprocess.PIPE if output else None, encoding="utf-8", check=False
@@ -48,10 +45,7 @@ def run_elmo(*arguments: str, output: bool = False) -> str:
 
 
 def read_lines(path: Path) -> list[str]:
-    """Return the lines of a file. Only a line feed ends a line, because tokens may contain other separators.
-
-    Raises CorpusError if the file can't be read.
-    """
+    """Return the lines of a file. Only a line feed ends a line, because tokens may contain other separators."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -151,10 +151,7 @@ def share_name(network: str, share: int) -> str:
 
 
 def _ablation(name: str, of: Task, dev: str, place: str, more: Mapping[str, Any] = {}) -> Task:
-    """Return a task like another one with these networks.
-
-    place: where ELMo stands in its config: that is no change.
-    """
+    """Return a task like another one with these networks. place: where ELMo stands in its config: that is no change."""
     networks = {name: NETWORKS[name] for name in (BASELINE, ELMO)} | CHANGES
     for share in SHARES:
         networks |= {share_name(name, share): NETWORKS[name]._replace(share=share) for name in (BASELINE, ELMO)}
