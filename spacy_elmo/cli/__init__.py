@@ -9,6 +9,8 @@ from typing import Any
 import typer
 from spacy.cli._util import app as spacy_app
 
+from .compare import CONTEXT as SETTINGS
+from .compare import compare
 from .console import Commands, with_exit_codes
 from .demo import demo
 from .download import download
@@ -40,8 +42,9 @@ def register(*commands: Callable[..., None], **settings: Any) -> None:
 
 
 # in the order of use: first looks, vectors, components, training of a biLM
-register(demo, explore, info, download, embed, similar, predict, neighbours, init_config, weights)
-register(init_pretrain_config, vocab)
+register(demo, explore, info, download, embed, similar, predict, neighbours, init_config)
+register(compare, context_settings=SETTINGS)
+register(weights, init_pretrain_config, vocab)
 register(pretrain, context_settings=CONTEXT, cls=PretrainCommand)
 register(evaluate, probe, wsd, pack)
 spacy_app.add_typer(app)

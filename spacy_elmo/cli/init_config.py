@@ -61,6 +61,7 @@ def init_config(
     options_file: Path | None = Opt(None, metavar="FILE", help="options.json of a biLM, in place of --model"),
     weight_file: Path | None = Opt(None, metavar="FILE", help="Its weights.hdf5"),
     knowledge_base: Path | None = Opt(None, metavar="FOLDER", help="Saved knowledge base, for entity_linker"),
+    baseline: bool = Opt(False, "--baseline", help="The same networks without ELMo, to compare with"),
     force: Force = False,
 ) -> None:
     """Write a config for spacy train with ELMo.
@@ -87,7 +88,8 @@ def init_config(
     paths = {"elmo_options": options_file, "elmo_weights": weight_file, "knowledge_base": knowledge_base}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", OtherLanguageWarning)  # told below, in the command's own words
-        config = task_config(lang or bilm.language, names, optimize.value, paths, model).to_str()
+        made = task_config(lang or bilm.language, names, optimize.value, paths, model)
+        config = (without_elmo(made) if baseline else made).to_str()
     if to_file:
         write_text(config + "\n", output_file)
     else:
@@ -157,6 +159,22 @@ def task_config(
         loader = {"@misc": "spacy.KBFromFile.v1", "kb_path": "${paths.knowledge_base}"}
         config["initialize"] = {"components": {LINKER: {"kb_loader": loader}}}
     return load_model_from_config(Config(config), auto_fill=True).config
+
+
+def without_elmo(config: Config) -> Config:
+    """Return the same networks without ELMo: each keeps its embedding and its encoder, and listens to no elmo pipe."""
+    made = config.copy()
+    made["nlp"]["pipeline"].remove(ELMO)
+    del made["components"][ELMO]
+    made["paths"] = {name: path for name, path in made["paths"].items() if not name.startswith("elmo_")}
+    made["components"] = _plain(made["components"])
+    return made
+
+
+def _plain(block: dict[str, Any]) -> dict[str, Any]:
+    if block.get("@architectures") == "spacy-elmo.ElmoTok2Vec.v1":
+        return {"@architectures": "spacy.Tok2Vec.v2", "embed": block["embed"], "encode": block["encode"]}
+    return {name: _plain(value) if isinstance(value, dict) else value for name, value in block.items()}
 
 
 def check_names(nlp: Language, pipeline: Sequence[str], knowledge_base: Path | None) -> None:

@@ -1,16 +1,15 @@
 """Configs of the networks, systems that learn nothing, paragraphs that were read, and a user's own data."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import spacy
 from spacy.tokens import Doc, DocBin, Span
-from spacy.util import load_config, load_model_from_config
+from spacy.util import load_model_from_config
 from spacy.vocab import Vocab
 
-from scripts.runs import evaluate_runs, own_data, train_runs
+from scripts.runs import evaluate_runs, train_runs
 from scripts.runs.experiments import (
     ABLATIONS,
     CHANGES,
@@ -24,7 +23,6 @@ from scripts.runs.experiments import (
 from scripts.runs.read_paragraphs import read_ones
 from scripts.runs.train_runs import bilm_mark, bilm_of, fingerprint, network_config, write_share
 from scripts.runs.trivial_systems import main as trivial
-from spacy_elmo.cli import app
 from spacy_elmo.errors import CommandError
 from spacy_elmo.tasks.answers import make_question
 from spacy_elmo.tasks.coreference import annotate
@@ -178,42 +176,3 @@ def test_what_was_read(tmp_path: Path) -> None:
     assert read_ones([read, new, "Too short."], [text]) == {read}
     other.write_text("a dog ran through the wide park on a sunday\n", encoding="utf8")  # 1 of its 7 fragments
     assert read_ones([read, new], [text, other]) == {read, new}
-
-
-def test_the_same_networks_without_elmo(tmp_path: Path) -> None:
-    pipeline = "tagger,parser,ner,textcat,semantic_roles,answers"
-    elmo, alone = tmp_path / "elmo.cfg", tmp_path / "baseline.cfg"
-    app(["init-config", str(elmo), "--pipeline", pipeline, "--lang", "xx"], standalone_mode=False)
-    own_data.baseline(elmo, alone)
-    config, given = load_config(alone), load_config(elmo)
-    nlp = load_model_from_config(config, validate=True)
-    assert nlp.pipe_names == pipeline.split(",")
-    for name in nlp.pipe_names:
-        with_elmo, without = (one["components"][name]["model"]["tok2vec"] for one in (given, config))
-        parts = {name: with_elmo[name] for name in ("embed", "encode")}
-        assert without == {"@architectures": "spacy.Tok2Vec.v2", **parts}
-    assert config["training"] == given["training"]
-
-
-def test_what_elmo_brings_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    both = tmp_path / "a.json", tmp_path / "b.json"
-    for path, score in zip(both, (0.6, 0.7)):
-        path.write_text(json.dumps({"token_acc": 1.0, "ents_f": score, "ents_per_type": {}, "speed": 1000.0}))
-    (tmp_path / "meta.json").write_text("{}")
-    own_data.compare(*both, tmp_path)
-    assert "ents_f 60.00 70.00 +10.00 25.0 % words" in " ".join(capsys.readouterr().out.split())
-    assert "ents_f 70.0 (60.0 without ELMo)" in json.loads((tmp_path / "meta.json").read_text())["description"]
-
-
-def test_own_files(tmp_path: Path) -> None:
-    rows = [f"{number}\tword\tword\tNOUN\tNN\t_\t0\troot\t_\t_\n\n" for number in (1, 1)]
-    (tmp_path / "a.conllu").write_text("".join(rows))
-    (tmp_path / "b.conll").write_text("Bonn B-LOC\nrocks O\n\n")
-    own_data.convert(tmp_path / "a.conllu", tmp_path / "own" / "a.spacy")
-    own_data.convert(tmp_path / "own" / "a.spacy", tmp_path / "copy.spacy")
-    assert len(DocBin().from_disk(tmp_path / "copy.spacy")) == 2
-    own_data.convert(tmp_path / "b.conll", tmp_path / "b.spacy")
-    (doc,) = DocBin().from_disk(tmp_path / "b.spacy").get_docs(VOCAB)
-    assert [(ent.text, ent.label_) for ent in doc.ents] == [("Bonn", "LOC")]
-    with pytest.raises(CommandError, match=r"no such file. Expected your data: name it with --vars\.train"):
-        own_data.convert(Path(""), tmp_path / "none.spacy")

@@ -1,0 +1,129 @@
+"""`elmo compare` and `init-config --baseline`: the same networks with ELMo and without it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+from commands import run
+from spacy.tokens import DocBin
+from spacy.training import Corpus
+from spacy.util import load_config, load_model_from_config
+
+CONLLU = "1\tBonn\tBonn\tPROPN\tNNP\t_\t2\tnsubj\t_\t_\n2\trocks\track\tVERB\tVBZ\t_\t0\troot\t_\t_\n\n"
+CONLL = "Bonn B-LOC\nrocks O\n\n"
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The options that name the data, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("train.conll").write_text(CONLL * 3)
+    return ["--train", "train.conll", "--dev", "train.conll"]
+
+
+def test_the_same_networks_without_elmo(tmp_path: Path) -> None:
+    names = "tagger,parser,ner,textcat,semantic_roles,answers"
+    elmo, alone = tmp_path / "elmo.cfg", tmp_path / "baseline.cfg"
+    for path, options in ((elmo, []), (alone, ["--baseline"])):
+        run("elmo", "init-config", path, "--pipeline", names, "--lang", "xx", *options)
+    config, given = load_config(alone), load_config(elmo)
+    nlp = load_model_from_config(config, validate=True)
+    assert nlp.pipe_names == names.split(",")
+    for name in nlp.pipe_names:
+        with_elmo, without = (one["components"][name]["model"]["tok2vec"] for one in (given, config))
+        parts = {name: with_elmo[name] for name in ("embed", "encode")}
+        assert without == {"@architectures": "spacy.Tok2Vec.v2", **parts}
+    assert config["training"] == given["training"]
+
+
+@pytest.mark.slow
+def test_two_trainings(data: list[str]) -> None:
+    """The scores are those of the saved pipelines; the command goes on where it stopped, and trains nothing again."""
+    settings = ["compare", "out", *data, "--training.max_steps", "1", "--seeds"]
+    assert "One training of each" in run("elmo", *settings, "1")
+    first = json.loads(Path("out/scores.json").read_text())
+    assert [(each["network"], each["seed"]) for each in first["runs"]] == [("x alone", 0), ("[x; ELMo]", 0)]
+    nlp = spacy.load("out/elmo-0/model-best")
+    assert nlp.pipe_names == ["elmo", "ner"]
+    expected = nlp.evaluate(list(Corpus("out/corpus/dev.spacy")(nlp)))
+    assert first["runs"][1]["scores"]["ents_f"] == expected["ents_f"]
+    size = sum(path.stat().st_size for path in Path("out/elmo-0/model-best").rglob("*") if path.is_file())
+    assert first["runs"][1]["megabytes"] == size / 1e6
+    run("elmo", *settings, "2")
+    both = json.loads(Path("out/scores.json").read_text())["runs"]
+    assert both[:2] == first["runs"]
+    assert [each["seed"] for each in both[2:]] == [1, 1]
+    seeds = [
+        load_config(f"out/{folder}/model-best/config.cfg")["system"]["seed"] for folder in ("elmo-1", "baseline-1")
+    ]
+    assert seeds == [1, 1]
+
+
+def trained(networks: dict[str, list[float]], **changed: Any) -> None:
+    """Write what `compare` writes after its trainings, of these values of F1."""
+    path = str(Path("train.conll").absolute())
+    settings = {"train": path, "dev": path, "test": path, "pipeline": "ner", "lang": None, "model": None}
+    settings |= {"optimize": "efficiency", "vectors": None, "gpu_id": -1, "overrides": {}} | changed
+    runs = [
+        {
+            "network": network,
+            "seed": seed,
+            "minutes": 1.5,
+            "megabytes": 6.2,
+            "words_per_second": 1234.5,
+            "scores": {"ents_f": score, "ents_p": 0.5, "token_acc": 1.0, "sents_f": 0.0},
+        }
+        for network, scores in networks.items()
+        for seed, score in enumerate(scores)
+    ]
+    Path("out").mkdir(exist_ok=True)
+    Path("out/scores.json").write_text(json.dumps({"settings": settings, "runs": runs}))
+
+
+@pytest.mark.parametrize(
+    ("alone", "elmo", "row"),
+    [
+        ([0.6], [0.7], "ents_f 60.0 70.0 +10.0, 25% of the errors"),
+        ([0.6, 0.62, 0.64], [0.7, 0.72, 0.74], "ents_f 62.0 ± 2.0 72.0 ± 2.0 +10.0, 26% of the errors"),
+        ([0.6, 0.62, 0.64], [0.63, 0.65, 0.67], "62.0 ± 2.0 65.0 ± 2.0 +3.0, 8% of the errors (within seeds)"),
+        ([1.0], [0.9], "ents_f 100.0 90.0 -10.0"),
+    ],
+)
+def test_the_table(data: list[str], alone: list[float], elmo: list[float], row: str) -> None:
+    trained({"x alone": alone, "[x; ELMo]": elmo})
+    told = " ".join(run("elmo", "compare", "out", *data, "--seeds", len(alone)).split())
+    assert row in told
+    assert "minutes of training 1.5 1.5 megabytes 6 6 words a second 1,234 1,234" in told
+    assert "sents_f" not in told  # ner sets no sentences
+    (doc,) = list(DocBin().from_disk("out/corpus/train.spacy").get_docs(spacy.blank("en").vocab))[:1]
+    assert [(ent.text, ent.label_) for ent in doc.ents] == [("Bonn", "LOC")]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"--train": "none.conll"}, "none.conll: no such file. Expected annotated data"),
+        ({"--dev": "bad.conllu"}, "bad.conllu: not converted"),
+        ({"--dev": "empty.json"}, "empty.json: no sentence in it"),
+        ({"--pipeline": "tagger"}, "its trainings had another pipeline"),
+        ({"--pipeline": "sentencizer"}, "no component that is trained"),
+    ],
+)
+def test_what_is_refused(data: list[str], change: dict[str, str], message: str) -> None:
+    Path("bad.conllu").write_text("1\tBonn\n\n")
+    Path("empty.json").write_text("[]")
+    if change.get("--pipeline") == "tagger":
+        trained({})
+    options = dict(zip(data[::2], data[1::2])) | change
+    told = run("elmo", "compare", "out", *[part for pair in options.items() for part in pair], code=1)
+    assert message in " ".join(told.split())
+
+
+def test_a_folder_with_other_files_is_refused(data: list[str]) -> None:
+    Path("out").mkdir()
+    Path("out/mine.txt").write_text("kept")
+    assert "out: has files, but no scores.json" in run("elmo", "compare", "out", *data, code=1)
