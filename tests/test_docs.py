@@ -23,7 +23,6 @@ from spacy_elmo import Elmo, ElmoEmbedder, batch_to_ids, bilms
 from spacy_elmo.cli import app
 from spacy_elmo.errors import ChangedBiLMWarning, ElmoError
 from spacy_elmo.formats import read_options, read_weights, write_weights
-from spacy_elmo.modules import loading
 from spacy_elmo.pipeline.attributes import READERS
 from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, to_config
 from spacy_elmo.pretraining.language_model import LanguageModel
@@ -172,7 +171,6 @@ MISTAKES = re.findall(
 def test_mistakes_are_told_as_the_page_says(
     snippet: str, message: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loading, "has_bfloat16", lambda device: False)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     arrays = dict(read_weights("en_mini_weights.hdf5", read_options("en_mini.json")))

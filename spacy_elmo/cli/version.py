@@ -9,7 +9,7 @@ import typer
 from spacy.cli._util import Opt
 
 from ..formats.paths import sha256_of
-from ..modules.loading import EMBEDDED, embedded_files
+from ..modules.loading import EMBEDDED, embedded_files, has_bfloat16
 from ..modules.loops import loops_state
 from .console import msg, print_json
 
@@ -35,6 +35,7 @@ def version(
         "compiled_loops": loops.compiled,
         "compiled_loops_missing": loops.reason,
         "instruction_sets": list(loops.instruction_sets),
+        "bfloat16": has_bfloat16(torch.device("cpu")),
         "torch": str(torch.__version__),
         "torch_capability": torch.backends.cpu.get_cpu_capability(),
         **{name: version_of(name) for name in PACKAGES},
@@ -49,6 +50,7 @@ def version(
         ("embedded biLM", f"{EMBEDDED}, SHA-256 {found['bilm_sha256']}..."),
         ("compiled loops", "yes" if loops.compiled else f"no, {loops.reason}; torch does the same"),
         ("instruction sets", ", ".join(loops.instruction_sets) or "none: torch runs the LSTMs"),
+        ("bfloat16", "multiplied" if found["bfloat16"] else "stored, and multiplied as float32"),
         ("torch", f"{found['torch']} ({found['torch_capability']})"),
         *((name, found[name]) for name in PACKAGES),
         ("Python", found["python"]),

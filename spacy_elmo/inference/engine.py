@@ -17,6 +17,7 @@ from ..formats.options import BiLMOptions
 from ..formats.weights import check_shapes, expected_parameters
 from ..modules import Arrays, BiLM, LstmState
 from ..modules.bilm import as_tensor
+from ..modules.loading import products_of
 from ..modules.lstm_cell import LayerWeights
 from .lstm import make_stack
 from .packing import (
@@ -86,6 +87,9 @@ class Engine:
             batch = self._batch(np.array([d]), np.array([1]))
             states = (_select(state, d, slice(None)) for state in (zero, self._first))
             self._run_stack(d, self.words.boundary, batch, *states)
+
+    def __repr__(self) -> str:
+        return f"Engine(LSTMs: {self.stacks[0]}, character encoder: {self.words.encoder.dtype})"
 
     @classmethod
     @torch.inference_mode(False)
@@ -296,7 +300,7 @@ class Layout:
         self.device = weights["char_cnn.embedding.weight"].device
         self.row_bytes = 4 * 4 * options.dim  # W x + b of four gates at one position, in float32
         self.input_rows = max(1, INPUT_BYTES // self.row_bytes)
-        self.encoder = WordEncoder(options, dtype, lossless)
+        self.encoder = WordEncoder(options, products_of(dtype, self.device), lossless)
         self._projection = _name(0, "projection") in weights
         arguments = self._projection, dtype, self.device, Buffers(), self.input_rows
         self.stacks = [make_stack(options, *arguments) for _ in range(DIRECTIONS)]

@@ -13,6 +13,7 @@ from torch import Tensor
 from .. import kernels
 from ..formats.options import BiLMOptions
 from ..kernels.calls import AMX_SIZE_MULTIPLE, GATES, INPUTS_ALIGNMENT, UNITS, LayerCall, padded
+from ..modules.loading import products_of
 from ..modules.loops import address, address_of_rows, bound, loops
 from ..modules.lstm_cell import (
     Clips,
@@ -38,7 +39,7 @@ def make_stack(
     """Return a stack that has no layers yet: compiled if this machine has compiled loops for it, else in torch.
 
     projection: whether the layers have a projection.
-    dtype: type of the matrix multiplications.
+    dtype: type of the weights.
     device: where the layers run.
     buffers: memory that all stacks of one engine share. A thread runs one stack at a time.
     input_rows: number of rows, at most, whose input sums are computed at a time.
@@ -49,7 +50,7 @@ def make_stack(
         fits = kind.operands in (dtype, torch.float32) and not any(size % kind.columns for size in sizes)
         if library is not None and fits and kernels.has(kind.name, library):
             return CompiledStack(options, kind, dtype, library, buffers)
-    return TorchStack(options, dtype, buffers, input_rows)
+    return TorchStack(options, products_of(dtype, device), buffers, input_rows)
 
 
 class Stack(ABC):
@@ -230,6 +231,9 @@ class CompiledStack(Stack):
         self.kind, self.dtype, self.library = kind, dtype, library
         self.axes = (kind.gates, kind.gates, kind.projection)
 
+    def __str__(self) -> str:
+        return f"{self.kind.name} in {self.kind.operands}"
+
     def add(self, weights: LayerWeights, lossless: bool) -> None:
         dim, width = self.options.dim, self.options.projection_dim
         matrices = [matrix.float() for matrix in weights.matrices]
@@ -371,6 +375,9 @@ class TorchStack(Stack):
     def __init__(self, options: BiLMOptions, dtype: torch.dtype, buffers: Buffers, input_rows: int) -> None:
         super().__init__(options, buffers)
         self.dtype, self.input_rows = dtype, input_rows
+
+    def __str__(self) -> str:
+        return f"torch in {self.dtype}"
 
     def add(self, weights: LayerWeights, lossless: bool) -> None:
         def made(matrix: Tensor, rows: int, bias: Tensor | None = None) -> PrepackedLinear:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from ..errors import SettingsError, shown
 from .calls import AmxBackwardCall, AmxForwardCall, AmxGradientCall, LayerCall, address, address_of_rows, bound
 
-__all__ = ["address", "address_of_rows", "bound", "has", "load", "loops_state"]
+__all__ = ["address", "address_of_rows", "allows", "bound", "has", "load", "loops_state"]
 
 FOLDER = Path(__file__).parent
 SWITCH, LIMIT = "SPACY_ELMO_KERNELS", "SPACY_ELMO_ISA"
@@ -103,16 +103,17 @@ def load() -> ctypes.CDLL | None:
     return None if path is None else open_library(path)
 
 
-def has(name: str, library: ctypes.CDLL | None) -> bool:
-    """Whether the library has loops for an instruction set, this process may run them, and SPACY_ELMO_ISA allows them.
-
-    Raises SettingsError if the environment variable has an unknown value.
-    """
+def allows(name: str) -> bool:
+    """Whether SPACY_ELMO_ISA allows an instruction set. Raises SettingsError if it has an unknown value."""
     limit = os.environ.get(LIMIT) or LIMITS[-1]
     if limit not in LIMITS:
         raise SettingsError(f"{LIMIT} is {shown(limit)}. Expected one of {', '.join(LIMITS)}, or nothing.")
-    is_allowed = LIMITS.index(INSTRUCTION_SETS[name][1]) <= LIMITS.index(limit)
-    return is_allowed and library is not None and bool(getattr(library, f"has_{name}")())
+    return LIMITS.index(INSTRUCTION_SETS[name][1]) <= LIMITS.index(limit)
+
+
+def has(name: str, library: ctypes.CDLL | None) -> bool:
+    """Whether the library has loops for an instruction set, this process may run them, and `allows` allows them."""
+    return allows(name) and library is not None and bool(getattr(library, f"has_{name}")())
 
 
 class State(NamedTuple):

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from .. import bilms
+from .. import bilms, kernels
 from ..errors import ElmoError, SettingsError, shown
 from ..formats.names import PUBLISHED, folder_named, is_hidden, is_named
 from ..formats.options import BiLMOptions, read_options
@@ -24,38 +24,49 @@ PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "auto")
 
 
 def has_bfloat16(device: torch.device) -> bool:
-    """Tell whether the machine itself multiplies in bfloat16. Emulated, it is slower than float32.
-
-    device: on which the multiplications run.
-    """
+    """Tell whether a device itself multiplies in bfloat16. On a CPU, SPACY_ELMO_ISA must allow the instructions too."""
     if device.type == "cuda":
         # AMD's have it; NVIDIA's since Ampere
         return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
     check = getattr(torch.cpu, "_is_avx512_bf16_supported", None)  # private to torch, of x86
     if check is not None and check():
-        return True
+        return kernels.allows("avx512_bf16")
     cpuinfo = Path("/proc/cpuinfo")  # of Linux; ARM calls it bf16
-    return cpuinfo.is_file() and bool({"avx512_bf16", "amx_bf16", "bf16"} & set(cpuinfo.read_text().split()))
+    flags = set(cpuinfo.read_text().split()) if cpuinfo.is_file() else set()
+    return ("bf16" in flags and kernels.allows("neon")) or (
+        bool({"avx512_bf16", "amx_bf16"} & flags) and kernels.allows("avx512_bf16")
+    )
 
 
 def dtype_of(precision: Precision, device: torch.device) -> torch.dtype:
-    """Return the type of the matrix multiplications. "auto" is bfloat16 if the machine has it, else float32.
+    """Return the type in which an engine reads its weights. "auto" is bfloat16 where that is faster, else float32.
 
-    precision: the setting of that name.
-    device: on which the multiplications run.
+    bfloat16 is faster if the device multiplies in it (see `products_of`), or if compiled loops run the LSTMs: they
+    wait for memory.
 
-    Raises SettingsError for "bfloat16" if the machine has none, and for an unknown name.
+    Raises SettingsError for an unknown name.
     """
     if precision not in PRECISIONS:
         raise SettingsError(f"model.precision is {precision!r}. Expected one of {', '.join(PRECISIONS)}.")
-    if precision == "float32" or (precision == "auto" and not has_bfloat16(device)):
-        return torch.float32
-    if not has_bfloat16(device):
+    if precision == "auto":
+        is_faster = has_bfloat16(device) or (device.type == "cpu" and bool(kernels.loops_state().instruction_sets))
+        return torch.bfloat16 if is_faster else torch.float32
+    return torch.float32 if precision == "float32" else torch.bfloat16
+
+
+def products_of(dtype: torch.dtype, device: torch.device) -> torch.dtype:
+    """Return the type of torch's matrix multiplications for weights of a type: never an emulated bfloat16."""
+    return dtype if has_bfloat16(device) else torch.float32
+
+
+def training_dtype(precision: Precision, device: torch.device) -> torch.dtype:
+    """Return the type of the matrix multiplications of pretraining. Raises SettingsError if the device lacks it."""
+    if precision == "bfloat16" and not has_bfloat16(device):
         raise SettingsError(
-            f'model.precision is "bfloat16", but this machine\'s {device.type} has no matrix multiplications in '
+            f'training.precision is "bfloat16", but this machine\'s {device.type} has no matrix multiplications in '
             'bfloat16. Set it to "float32", or to "auto", which uses bfloat16 only if the machine has it.'
         )
-    return torch.bfloat16
+    return torch.float32 if precision == "float32" else products_of(torch.bfloat16, device)
 
 
 _PACKED = (".zip", ".gz", ".tgz", ".tar", ".bz2", ".xz", ".zst", ".7z")

@@ -16,7 +16,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from ..errors import CHECKPOINT_PARTS, CheckpointError, SettingsError
 from ..modules import BiLM, LstmState
-from ..modules.loading import dtype_of
+from ..modules.loading import training_dtype
 from .batches import ReadAhead, StreamRange, Streams
 from .config import TrainingSettings
 from .distributed import Group
@@ -173,7 +173,7 @@ class Trainer:
         self.state = model.bilm.lstm.zero_state(share)
         self.from_zero = _evenly_true(settings.zero_state_share, settings.streams)[self.local_streams]
         precision: Any = settings.precision
-        matmul_dtype = dtype_of(precision, self.group.device)
+        matmul_dtype = training_dtype(precision, self.group.device)
         self.optimizer = dense_optimizer(model.bilm.named_parameters(), settings.optimizer, matmul_dtype)
         self.workers = (
             GpuStep(model.bilm, matmul_dtype, settings.dropout)

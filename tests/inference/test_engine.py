@@ -25,6 +25,7 @@ from golden_files import GOLDEN_NAMES, SUMS, Golden, bilm_in, read_golden, tiny_
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stack_cases import OPTIONS as OF_STACKS
+from stack_cases import allow, bilm_with, sentences_of
 
 from spacy_elmo import bilms, kernels
 from spacy_elmo.errors import ElmoError, SettingsError
@@ -32,9 +33,9 @@ from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.inference import Engine, dtype_of, token_batches
 from spacy_elmo.inference.engine import fill, new_layers
 from spacy_elmo.inference.packing import Packing
-from spacy_elmo.models.bilm import build_bilm
 from spacy_elmo.modules import LstmState, load_bilm
 from spacy_elmo.modules import loading as precision
+from spacy_elmo.modules.loading import training_dtype
 
 CLOSE = 1e-5
 TINY_WEIGHTS = "lm_weights.hdf5"
@@ -343,17 +344,18 @@ CPU = torch.device("cpu")
 @pytest.mark.parametrize("has", [True, False])
 def test_what_the_settings_mean(has: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "has_bfloat16", lambda device: has)
-    assert dtype_of("float32", CPU) == torch.float32
-    assert dtype_of("auto", CPU) == (torch.bfloat16 if has else torch.float32)
+    low = torch.bfloat16 if has else torch.float32
+    for dtype in ("float32", "bfloat16"):
+        assert dtype_of(dtype, CPU) == getattr(torch, dtype)  # type: ignore[arg-type]
+    for sets in ((), ("AVX2",)):
+        monkeypatch.setattr(kernels, "loops_state", lambda sets=sets: kernels.State(True, "", sets))
+        assert dtype_of("auto", CPU) == (torch.bfloat16 if sets else low)
+    assert (training_dtype("float32", CPU), training_dtype("auto", CPU)) == (torch.float32, low)
     if has:
-        assert dtype_of("bfloat16", CPU) == torch.bfloat16
-        assert build_bilm(precision="bfloat16").name == "elmo_bilm"
+        assert training_dtype("bfloat16", CPU) == torch.bfloat16
     else:
-        for use in (lambda: dtype_of("bfloat16", CPU), lambda: build_bilm(precision="bfloat16")):
-            with pytest.raises(
-                SettingsError, match=r'cpu has no matrix multiplications in bfloat16\. Set it to "float32"'
-            ):
-                use()
+        with pytest.raises(SettingsError, match=r'cpu has no matrix multiplications in bfloat16\. Set it to "float32"'):
+            training_dtype("bfloat16", CPU)
     with pytest.raises(SettingsError, match="precision is 'int8'"):
         dtype_of("int8", CPU)  # type: ignore[arg-type]
 
@@ -366,11 +368,33 @@ def test_what_the_machine_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     for flags, has in (("flags : fpu avx512f", False), ("flags : fpu amx_bf16", True), ("Features : fp bf16", True)):
         cpuinfo.write_text(flags)
         assert precision.has_bfloat16(CPU) == has
+        with monkeypatch.context() as limited:
+            limited.setenv("SPACY_ELMO_ISA", "none")
+            assert not precision.has_bfloat16(CPU)
+
+
+@pytest.mark.parametrize("kind", ["avx2", "neon", None])
+def test_bfloat16_that_the_processor_does_not_multiply(kind: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights that bfloat16 holds exactly give the bits of float32; others are rounded, in compiled LSTMs alone."""
+    allow(kind, monkeypatch)
+    monkeypatch.setattr(precision, "has_bfloat16", lambda device: False)
+    sentences = sentences_of([5, 1, 9])
+    bilm = bilm_with()
+
+    def difference() -> float:
+        exact, low = (np.concatenate(Engine.of(bilm, t).run(sentences), 1) for t in (torch.float32, torch.bfloat16))
+        return float(np.abs(exact - low).max())
+
+    assert (difference() > 0) == (kind is not None)
+    for parameter in bilm.lstm.parameters():
+        parameter.data = parameter.data.bfloat16().float()
+    assert difference() == 0
 
 
 @pytest.mark.parametrize("name", ["random_a", "en_mini"])
-def test_bfloat16_products_stay_near(golden: Path, name: str) -> None:
+def test_bfloat16_products_stay_near(golden: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same code runs, emulated, on machines without."""
+    monkeypatch.setattr(precision, "has_bfloat16", lambda device: True)
     bilm = read_golden(golden / name).bilm if name == "random_a" else load_bilm(*bilms.paths(name))
     sentences = [["We", "sat", "on", "the", "river", "bank", "."], ["Stick", "to", "it"]] * 4
     exact = np.concatenate(Engine.of(bilm).run(sentences), 1)

@@ -19,7 +19,7 @@ from spacy_elmo.models import bilm
 from spacy_elmo.models.bilm import build_bilm, rows_of, to_docs, to_rows
 from spacy_elmo.models.shim import BiLMShim, Use
 from spacy_elmo.models.span_getters import build_whole_doc, build_windows
-from spacy_elmo.modules import BiLM, loading
+from spacy_elmo.modules import BiLM
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 FILES = {"options_file": str(GOLDEN / "options.json"), "weight_file": str(GOLDEN / "weights.hdf5")}
@@ -152,12 +152,10 @@ def test_missing_files_name_the_setting() -> None:
         ({"options_file": "x"}, "options_file is set, but weight_file is not"),
         ({"weight_file": "x"}, "weight_file is set, but options_file is not"),
         ({"get_spans": 3}, "model.get_spans is 3. Expected a function of docs"),
-        ({"precision": "bfloat16"}, 'model.precision is "bfloat16"'),
         ({"stateful": True, "trainable": True}, "model.stateful and model.trainable"),
     ],
 )
-def test_settings_that_do_not_go_together(settings: dict, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "has_bfloat16", lambda device: False)
+def test_settings_that_do_not_go_together(settings: dict, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         build_bilm(**settings)
 

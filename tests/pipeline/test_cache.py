@@ -14,6 +14,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from tasks import train, with_tasks
 
+from spacy_elmo import kernels
 from spacy_elmo.errors import CacheError
 from spacy_elmo.inference import Engine
 from spacy_elmo.modules import loading
@@ -113,6 +114,7 @@ def test_another_bilm_or_precision_or_state_reads_anew(
     assert len(read) == 2
     auto_nlp, auto = pipe_of(cache_file=file, model={"precision": "auto"})
     monkeypatch.setattr(loading, "has_bfloat16", lambda device: False)  # float32 then, which is known
+    monkeypatch.setattr(kernels, "loops_state", lambda: kernels.State(False, "", ()))
     update(auto_nlp, auto, TEXTS[:1])
     assert len(read) == 2
     monkeypatch.setattr(loading, "has_bfloat16", lambda device: True)
