@@ -16,7 +16,7 @@ from tqdm import tqdm
 from ..errors import CommandError, ElmoError, SettingsError, shown
 from ..formats.characters import TruncatedWords
 from ..formats.options import BiLMOptions
-from ..formats.text import Unusable, read_sentences, refuse_same_file, splitter
+from ..formats.text import Unusable, line_of, read_sentences, refuse_same_file, splitter
 from ..formats.vectors import VectorsWriter
 from ..inference.engine import Engine, FrozenBiLM
 from ..inference.words import CACHED_WORDS
@@ -323,7 +323,7 @@ class ElmoEmbedder(Carrying):
 
     def embed_lines(
         self,
-        lines: Sequence[str],
+        lines: Sequence[str | Sequence[str]],
         output_file_path: str | os.PathLike[str],
         output_format: OutputFormat = "all",
         batch_size: int = BATCH_SIZE,
@@ -334,7 +334,8 @@ class ElmoEmbedder(Carrying):
     ) -> None:
         """Embed sentences into an HDF5 file, which appears at its path when it is complete.
 
-        lines: the sentences, with blanks between the words.
+        lines: the sentences, with blanks between the words, or lists of words. Blanks inside of a word of a list are
+            U+2423 where the sentence names its vectors.
         output_format: "all": *Shape:* (layers, tokens, width) for each sentence. "top" (the last layer) and "average"
             (the mean of the layers): *Shape:* (tokens, width).
         batch_size: as in `embed_sentences`.
@@ -349,12 +350,14 @@ class ElmoEmbedder(Carrying):
             raise CommandError(f"lines is the string {shown(lines)}. Expected a list of sentences.")
         if output_format not in FORMATS:
             raise SettingsError(f"output_format is {output_format!r}. Expected one of {', '.join(FORMATS)}.")
-        embedded = self.embed_sentences((line.split() for line in lines), batch_size)
+        sentences = [line.split() if isinstance(line, str) else line for line in lines]
+        embedded = self.embed_sentences(sentences, batch_size)
         with (
             VectorsWriter(output_file_path, index=not (forget_sentences or use_sentence_keys)) as writer,
             bar_of(len(lines), progress) as bar,
         ):
-            for line, layers in zip(lines, embedded):
+            names = (line if isinstance(line, str) else line_of(line) for line in lines)
+            for line, layers in zip(names, embedded):
                 writer.write(line, FORMATS[output_format](layers), line if use_sentence_keys else None)
                 bar.update()
 

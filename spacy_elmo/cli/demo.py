@@ -12,6 +12,7 @@ from spacy.cli._util import Arg
 
 from ..errors import CommandError
 from ..formats.atomic import replacing, writing
+from ..formats.text import line_of
 from ..formats.vectors import VectorsWriter
 from .console import msg
 
@@ -45,7 +46,7 @@ def demo(
     found = []
     with VectorsWriter(output / "vectors.hdf5") as writer:
         for (word, sense, sentence), doc in zip(table, nlp.pipe([row[2] for row in table])):
-            writer.write(" ".join(token.text for token in doc), doc._.elmo_layers)
+            writer.write(line_of(token.text for token in doc), doc._.elmo_layers)
             token = next(token for token in doc if token.lower_ == word)
             found.append(SampleWord(word, sense, sentence, token._.elmo_layers))
     layers, width = found[0].layers.shape

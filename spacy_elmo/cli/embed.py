@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -219,8 +220,8 @@ def embed(
             msg.good(f"{output}: {told}")
 
 
-def _lines(file: Path, parser: Parser | None, keys: bool) -> tuple[list[str], int]:
-    """Return a file's sentences, words separated by blanks, and how many of its texts have no word."""
+def _lines(file: Path, parser: Parser | None, keys: bool) -> tuple[Sequence[str | list[str]], int]:
+    """Return a file's sentences, lines or lists of words, and how many of its texts have no word."""
     from ..corpus.reading import Parser, read_items, standard_input, warn_of_json
 
     if parser is None and file == STANDARD_INPUT:
@@ -237,4 +238,4 @@ def _lines(file: Path, parser: Parser | None, keys: bool) -> tuple[list[str], in
     parser = Parser(None, docs=False) if parser is None else parser
     texts = list(read_items([file]))
     documents = list(parser.documents(texts))
-    return [" ".join(one.tokens) for document in documents for one in document.sentences], len(texts) - len(documents)
+    return [one.tokens for document in documents for one in document.sentences], len(texts) - len(documents)

@@ -153,11 +153,12 @@ def _with_words_of(init: str, settings: PretrainConfig) -> PretrainConfig:
 def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str, int]:
     """Return settings that fit a text, what was counted and changed, and the length of the run in tokens."""
     from ..pretraining.presets import enough_sentences, enough_tokens, fit
-    from ..pretraining.text import count_text
+    from ..pretraining.text import Report, count_text
 
     source = large.paths.train
     try:
-        size = count_text(source, large.corpus.language, enough_tokens(large), enough_sentences(large))
+        report = Report()
+        size = count_text(source, large.corpus.language, enough_tokens(large), enough_sentences(large), report)
     except CorpusError as error:
         raise CommandError(
             f"{error} The settings depend on the text, so none were written. Leave out --train for the settings "
@@ -165,15 +166,18 @@ def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str
         ) from error
     fitted, before, updates = fit(large, size, own_words)
     length = updates * fitted.training.tokens_per_update
+    left_out = (
+        f"; lines that can't be used and are left out: {report.n_bad:,} ({report.bad[0]})" if report.n_bad else ""
+    )
     if fitted == large:
         more = "" if size.complete else " or more"
         told = f"{source}: {size.tokens:,} tokens{more}: {before:,} updates{more}, the settings for a large text"
-        return large, told, length
+        return large, told + left_out, length
     pairs = [(name, *(attrgetter(name)(settings) for settings in (fitted, large))) for name in _FITTED]
     changes = "; ".join(f"{name} {new} in place of {old}" for name, new, old in pairs if new != old)
     about = "" if large.corpus.language is None else "about "  # the tokenizer has read a part of the text
     message = (
         f"{source}: {size.sentences:,} sentences, {about}{size.tokens:,} tokens. The settings for a large text would "
-        f"make {before:,} updates; these make {updates:,}: {changes}"
+        f"make {before:,} updates; these make {updates:,}: {changes}{left_out}"
     )
     return fitted, message, length

@@ -133,7 +133,7 @@ def conllu_sentence(block: str) -> tuple[list[Sentence], str | None, str | None]
             inside = int(number[3])
             forms.append((columns[1], inside - int(number[1]) + 1))
             continue
-        words.append("_".join(columns[1].split()))  # some treebanks have words with blanks
+        words.append(columns[1])
         if int(number[1]) > inside:
             forms.append((columns[1], 1))
     text = comments.get("text")

@@ -20,6 +20,7 @@ from spacy.vocab import Vocab
 from ..errors import SettingsError, VectorsError, shown
 from ..formats.atomic import replacing, writing
 from ..formats.strict_json import read_json
+from ..formats.text import line_of
 from ..formats.vectors import VectorsWriter
 from ..models.types import is_number
 from ..pipeline.attributes import TOKENS, VECTORS, annotate, key, mix_parameters, tokens_of
@@ -278,7 +279,7 @@ def _hdf5(path: Path, temporary: Path, selection: Selection, n_layers: int, widt
 
         def write(document: Document, vectors: Sequence[Array]) -> None:
             for sentence, array in zip(document.sentences, vectors):
-                writer.write(" ".join(sentence.tokens), array)
+                writer.write(line_of(sentence.tokens), array)
 
         yield write
 

@@ -10,7 +10,7 @@ import lzma
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
 from pathlib import Path
@@ -251,12 +251,19 @@ def record_text(record: dict[str, Any]) -> str:
 
 
 def checked_words(words: list[str]) -> list[str]:
-    """Return words that a file itself lists. Raises Unusable if one is empty, or has characters that no word has."""
-    for word in words:
-        if word.split() != [word]:
-            raise Unusable("an empty token, or one with blanks")
+    """Return words that a file itself lists, without those that are blank, which have no vectors in a pipeline either.
+
+    Raises Unusable if one is empty, or has characters that no word has.
+    """
+    if not all(words):
+        raise Unusable("an empty token")
     encodable(_without_nul(" ".join(words)))
-    return words
+    return [word for word in words if not word.isspace()]
+
+
+def line_of(words: Iterable[str]) -> str:
+    """Return words separated by blanks. Blanks inside of a word are written as U+2423, so that it stays one word."""
+    return " ".join("\u2423".join(word.split()) for word in words)
 
 
 def _without_nul(text: str) -> str:
@@ -300,16 +307,12 @@ class Tokenize:
 
     def __call__(self, text: str) -> list[str]:
         """Return the words of a text. Raises Unusable if it can't be tokenised."""
-        return [word for token in self._tokens(text) for word in token.text.split()]
+        return [token.text for token in self._tokens(text) if not token.is_space]
 
     def words_and_offsets(self, text: str) -> tuple[list[str], Offsets]:
         """Return the words of a text, and the places of each in it: of its first character, and after its last one."""
-        words, offsets = [], []
-        for token in self._tokens(text):
-            for match in _WORD.finditer(token.text):
-                words.append(match[0])
-                offsets.append((token.idx + match.start(), token.idx + match.end()))
-        return words, offsets
+        tokens = [token for token in self._tokens(text) if not token.is_space]
+        return [token.text for token in tokens], [(token.idx, token.idx + len(token)) for token in tokens]
 
     def _tokens(self, text: str) -> Doc:
         if len(text) > _LONGEST:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import mmap
 import os
+import re
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
@@ -122,7 +123,7 @@ class PreparedCorpus:
         if line.find(b"\n") != len(line) - 1:
             self._damaged(f"sentence {number} is not one line")
         try:
-            words = line.decode("utf8").split()
+            words = [_ESCAPED.sub(lambda match: chr(int(match[1], 16)), word) for word in line.decode("utf8").split()]
         except UnicodeDecodeError as error:
             self._damaged(f"sentence {number} is no text: {error}")
         if len(words) != self._lengths[number]:
@@ -227,7 +228,8 @@ def prepare(
 def write_corpus(sentences: Iterable[list[str]], folder: Path, meta: Meta) -> int:
     """Write sentences to an empty folder, and return how many they are. Raises OSError.
 
-    - sentences.txt: UTF-8, a sentence a line, words separated by one blank;
+    - sentences.txt: UTF-8, a sentence a line, words separated by one blank; a blank inside of a word is NUL, its code
+      point in hexadecimal digits, and a semicolon;
     - offsets.npy: int64, *Shape:* (sentences + 1,), the byte at which each sentence begins, and the size of the file;
     - lengths.npy: int32, *Shape:* (sentences,), the number of words of each sentence;
     - meta.json: `meta`, completed.
@@ -262,8 +264,12 @@ def digest_of(sentences: Iterable[list[str]]) -> str:
     return digest.hexdigest()
 
 
+# a blank inside of a word; no text has NUL
+_BLANK, _ESCAPED = re.compile(r"\s"), re.compile("\0([0-9a-f]{1,5});")
+
+
 def _line(words: list[str]) -> bytes:
-    return (" ".join(words) + "\n").encode("utf8")
+    return (" ".join(_BLANK.sub(lambda match: f"\0{ord(match[0]):x};", word) for word in words) + "\n").encode("utf8")
 
 
 def source_files(files: list[Path]) -> list[SourceFile]:

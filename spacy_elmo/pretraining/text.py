@@ -132,14 +132,14 @@ def _docs(path: Path, report: Report) -> Iterator[list[str]]:
         report.lines += 1
         empty = True
         for span in sentences_of(doc):
-            words = [token.text for token in span if token.text and not token.text.isspace()]
-            empty = empty and not words
             try:
-                words = checked_words(words)
+                words = checked_words([token.text for token in span if token.text])
             except Unusable as error:
                 report.add_bad(path, number, str(error))
+                empty = False
                 continue
             if words:
+                empty = False
                 yield words
         report.blank += empty
 
@@ -167,10 +167,13 @@ def heldout_sentences(sentences: int, share: float) -> int:
     return min(max(1, round(sentences * share)), sentences - 1)
 
 
-def count_text(source: str, language: str | None, enough: int, least: int = 0) -> TextSize:
+def count_text(
+    source: str, language: str | None, enough: int, least: int = 0, report: Report | None = None
+) -> TextSize:
     """Count the sentences and tokens of a text until there are `enough` tokens and `least` sentences.
 
     Words are counted at blanks: spaCy's tokenizer is much slower, and 1,000 sentences tell how many tokens it makes.
+    report: its counts are raised, as by `read_sentences`.
     """
     ratio = 1.0 if language is None else _n_words(source, language) / _n_words(source, None)
     sentences = words = 0
@@ -180,7 +183,7 @@ def count_text(source: str, language: str | None, enough: int, least: int = 0) -
         for word in sentence:
             (repeated if word in distinct else distinct).add(word)
 
-    for sentence in read_sentences(source):
+    for sentence in read_sentences(source, report=report):
         if words * ratio >= enough and sentences >= least:
             complete = False
             break

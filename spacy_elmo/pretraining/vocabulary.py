@@ -53,8 +53,8 @@ def read_words(path: Path) -> list[str]:
                     word = word.removeprefix("\ufeff")  # a byte order mark
                 if not word:
                     refuse("it is empty")
-                if word.split() != [word]:
-                    refuse(f"{shown(word)} has blanks")
+                if word.strip() != word:
+                    refuse(f"{shown(word)} begins or ends with a blank")
                 if number <= len(SPECIAL) and word != SPECIAL[number - 1]:
                     refuse_first(number, shown(word))
                 if word in words:
@@ -139,7 +139,14 @@ class Vocabulary:
         for name, value, least in (("size", size, len(SPECIAL)), ("minimum count", min_count, 1)):
             if value is not None and value < least:
                 raise SettingsError(f"the vocabulary's {name} is {value}. Expected a whole number, {least} or more.")
-        frequent = [(w, n) for w, n in counted.words.items() if n >= min_count and w not in SPECIAL]
+        frequent = [
+            (word, n)
+            for word, n in counted.words.items()
+            if n >= min_count
+            and word not in SPECIAL
+            and word.strip() == word
+            and "\n" not in word  # so that a line holds it
+        ]
         if not frequent:
             raise CorpusError(
                 f"no word of the text occurs {min_count:,} times. Lower vocabulary.min_count (vocab: "

@@ -16,11 +16,11 @@ import h5py
 import numpy as np
 import pytest
 import spacy
-from spacy.tokens import DocBin
+from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from spacy_elmo import ElmoEmbedder
-from spacy_elmo.corpus import embed, shards, writing
+from spacy_elmo.corpus import EmbedColumns, embed, shards, writing
 from spacy_elmo.corpus.bilm import BiLMChoice
 from spacy_elmo.corpus.manifest import LOCK, MANIFEST, SKIPPED, Manifest, ShardFacts, Summary
 from spacy_elmo.errors import CorpusError, NotEmbeddedError, SettingsError, VectorsError, WeightsError
@@ -175,6 +175,39 @@ def test_safetensors(text: Path, tmp_path: Path, expected: list[np.ndarray], mon
     with pytest.raises(VectorsError, match=r"no room for the words of more than \d sentences"):
         run(text, tmp_path / "b.safetensors", layers="top")
     assert not (tmp_path / "b.safetensors").exists()
+
+
+TOKENS = ["I", "live", "in", "New York", "\n", "25\xa0785"]
+
+
+def write_tokens(path: Path) -> None:
+    """Write a sentence of TOKENS in the format that the name of the file tells."""
+    if path.suffix == ".spacy":
+        DocBin(docs=[Doc(Vocab(), words=TOKENS)]).to_disk(path)
+    elif path.suffix == ".conllu":
+        words = [word for word in TOKENS if not word.isspace()]
+        path.write_text("".join(f"{i}\t{word}\t_\n" for i, word in enumerate(words, 1)), encoding="utf8")
+    else:
+        path.write_text(json.dumps({"tokens": TOKENS}), encoding="utf8")
+
+
+@pytest.mark.parametrize("kind", [".spacy", ".conllu", ".jsonl"])
+def test_a_token_with_blanks_has_the_vector_of_the_pipeline(kind: str, tmp_path: Path) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"bilm": BILM}})
+    doc = nlp(Doc(nlp.vocab, words=TOKENS))
+    layers = doc._.elmo_layers[:, [not token.is_space for token in doc]]
+    write_tokens(tmp_path / f"a{kind}")
+    for name in ("all.hdf5", "folder"):
+        run(tmp_path / f"a{kind}", tmp_path / name, format=None if name == "all.hdf5" else "spacy", layers="all")
+    with h5py.File(tmp_path / "all.hdf5") as file:
+        np.testing.assert_allclose(file["0"], layers, atol=1e-5)
+        assert json.loads(file["sentence_to_index"][0]) == {"I live in New\u2423York 25\u2423785": "0"}
+    [embedded] = docs_of(tmp_path / "folder" / "shards" / "part-000000.spacy")
+    assert [token.text for token in embedded] == [word for word in TOKENS if not word.isspace()]
+    np.testing.assert_allclose(layers_of(embedded, attr="elmo"), layers, atol=1e-5)
+    vectors = EmbedColumns(bilm=BILM, layers="top")({"text": [TOKENS]})["vectors"][0]
+    np.testing.assert_allclose(vectors, layers[-1], atol=1e-5)
 
 
 def test_shards_of_hdf5(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None:

@@ -15,7 +15,8 @@ import pytest
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.formats.text import find_files
 from spacy_elmo.pretraining import prepared
-from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
+from spacy_elmo.pretraining.prepared import PreparedCorpus, digest_of, prepare
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 TEXT = "a  b c\n\nd\u2028é\n\xa0\nf 中 g h\n"
 SENTENCES = [["a", "b", "c"], ["d", "é"], ["f", "中", "g", "h"]]
@@ -34,6 +35,17 @@ def corpus(source: Path) -> PreparedCorpus:
 
 
 # Its content
+
+
+def test_words_with_blanks(tmp_path: Path) -> None:
+    """A vocabulary has those that a line can hold."""
+    words = [["25 785", "a"], ["a\n\u2028b ", "25 785", "0;", "\u2423"]]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"tokens": each}) + "\n" for each in words))
+    corpus = prepare(tmp_path / "a.jsonl", tmp_path / "prepared")
+    assert list(corpus) == words
+    assert digest_of(words) == corpus.meta.sha256
+    Vocabulary.build(corpus).write(tmp_path / "words.txt")
+    assert Vocabulary.read(tmp_path / "words.txt").words[3:] == ["25 785", "a", "0;", "\u2423"]
 
 
 def test_the_files(corpus: PreparedCorpus, source: Path) -> None:
