@@ -8,7 +8,9 @@
 
 /* Rounds float32 to bfloat16: to nearest, ties to even. A denormal number becomes 0. A NaN stays a NaN.
  * narrow_two gives the 16 values of `first`, then the 16 of `second`. */
-ALWAYS_INLINE FOR_AVX512_BF16 __m512i narrow_two(__m512 first, __m512 second) { return (__m512i)_mm512_cvtne2ps_pbh(second, first); }
+ALWAYS_INLINE FOR_AVX512_BF16 __m512i narrow_two(__m512 first, __m512 second) {
+    return (__m512i)_mm512_cvtne2ps_pbh(second, first);
+}
 ALWAYS_INLINE FOR_AVX512_BF16 __m256i narrow(__m512 x) { return (__m256i)_mm512_cvtneps_pbh(x); }
 
 /* 1 / (1 + 2^z). 2^z is a polynomial on [0, 1). It is exact at both ends, and its relative error is at most 3.4e-6 (it
@@ -41,7 +43,9 @@ ALWAYS_INLINE FOR_AVX512_BF16 __m512 clamp16(__m512 x, float bound) {
 #define MOST_HALF 6e4f /* just below the largest float16; every gate is saturated at far smaller values */
 
 /* Loads 16 values of float16 as float32. half_of rounds 16 values to float16; the bound prevents infinities. */
-ALWAYS_INLINE FOR_AVX512_BF16 __m512 load_half(const uint16_t *from) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from)); }
+ALWAYS_INLINE FOR_AVX512_BF16 __m512 load_half(const uint16_t *from) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)from));
+}
 ALWAYS_INLINE FOR_AVX512_BF16 __m256i half_of(__m512 x) {
     return _mm512_cvtps_ph(clamp16(x, MOST_HALF), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }

@@ -55,10 +55,13 @@ ALWAYS_INLINE void convolve_width_(int words, int stride, int width, int n_ids, 
                                    const int wants_where) {
     switch (width) {
 #define CASE(N) \
-    case N: convolve_(words, stride, N, n_ids, filters, out_stride, ids, lengths, table, out, where, wants_where); break;
+    case N: \
+        convolve_(words, stride, N, n_ids, filters, out_stride, ids, lengths, table, out, where, wants_where); \
+        break;
         CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7)
 #undef CASE
-        default: convolve_(words, stride, width, n_ids, filters, out_stride, ids, lengths, table, out, where, wants_where);
+        default:
+            convolve_(words, stride, width, n_ids, filters, out_stride, ids, lengths, table, out, where, wants_where);
     }
 }
 

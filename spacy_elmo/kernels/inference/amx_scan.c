@@ -137,7 +137,8 @@ NOT_INLINED FOR_AMX void amx_scan(const LayerCall *call, size_t first, size_t st
             for (size_t row = 0; row < here; row += 32, turn ^= 1) {
                 size_t count = here - row < 32 ? here - row : 32;
                 const bfloat16 *next = packed + (unit + 16) * 4 * width + row / 32 * lines * width;
-                multiply_32_64(state + row * 32, rows, width, packed + unit * 4 * width, count, sums[turn], &before, next, lines);
+                multiply_32_64(state + row * 32, rows, width, packed + unit * 4 * width, count, sums[turn], &before,
+                               next, lines);
                 before = (Cells){sums[turn], count, inputs + unit * n * 4, of_step + row,
                                  cells + unit * rows + row * 16, outs + unit / 32 * 32 * rows + row * 32 + unit % 32,
                                  bound};
@@ -147,7 +148,8 @@ NOT_INLINED FOR_AMX void amx_scan(const LayerCall *call, size_t first, size_t st
         for (size_t group = 0; group < width; group += 64)
             for (size_t row = 0; row < here; row += 32) {
                 size_t count = here - row < 32 ? here - row : 32;
-                multiply_32_64(outs + row * 32, rows, dim, packed_w_p + group * dim, count, sums[0], &none, packed_w_p, 0);
+                multiply_32_64(outs + row * 32, rows, dim, packed_w_p + group * dim, count, sums[0], &none, packed_w_p,
+                               0);
                 for (size_t r = 0; r < count; r++)
                     for (size_t tile = 0; tile < 4; tile++) {
                         __m512 y = clamp16(_mm512_load_ps(sums[0] + 512 * tile + 16 * r), proj_bound);

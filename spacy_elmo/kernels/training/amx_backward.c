@@ -51,8 +51,8 @@ ALWAYS_INLINE FOR_AMX void cell_row_back(const Chunk *u, size_t row, size_t unit
  * d_hidden (batch, width): gradients of this state from outside the loop, or NULL
  * hidden (batch, width): the clipped outputs
  * d_proj (rows, width): out; zeros in the padding */
-ALWAYS_INLINE FOR_AMX void stop_clipped(size_t batch, size_t rows, size_t width, const float *d_h, const float *d_hidden,
-                         const bfloat16 *hidden, float bound, bfloat16 *d_proj) {
+ALWAYS_INLINE FOR_AMX void stop_clipped(size_t batch, size_t rows, size_t width, const float *d_h,
+                                        const float *d_hidden, const bfloat16 *hidden, float bound, bfloat16 *d_proj) {
     for (size_t k = 0; k < batch * width; k += 16) {
         __m512 d = _mm512_loadu_ps(d_h + k), h = widen(_mm256_loadu_si256((const __m256i *)(hidden + k)));
         if (d_hidden) d = _mm512_add_ps(d, _mm512_loadu_ps(d_hidden + k));
@@ -66,8 +66,8 @@ ALWAYS_INLINE FOR_AMX void stop_clipped(size_t batch, size_t rows, size_t width,
  * keep (batch): factor of the state before this step, or NULL
  * d_x (batch, n_in): out, the gradients of the input
  * d_h (batch, width): out, the gradients of the previous state, multiplied by keep */
-ALWAYS_INLINE FOR_AMX void split(size_t batch, size_t rows, size_t n_in, size_t width, const float *sums, const float *keep,
-                  float *d_x, float *d_h) {
+ALWAYS_INLINE FOR_AMX void split(size_t batch, size_t rows, size_t n_in, size_t width, const float *sums,
+                                 const float *keep, float *d_x, float *d_h) {
     for (size_t column = 0; column < n_in + width; column += 16) {
         const float *from = sums + column / 64 * 64 * rows + column % 64 / 16 * 256;
         for (size_t row = 0; row < batch; row++) {
@@ -90,7 +90,8 @@ EXPORT FOR_AMX void amx_backward(const AmxBackwardCall *call) {
     const float *restrict keep = call->keep, *restrict cells = call->cells;
     const float *restrict d_hidden = call->d_hidden, *restrict d_cells = call->d_cells;
     bfloat16 *restrict gates = call->gates, *restrict d_proj = call->d_proj;
-    float *restrict d_h = call->d_h, *restrict d_c = call->d_c, *restrict work = call->work, *d_out = work + rows * both;
+    float *restrict d_h = call->d_h, *restrict d_c = call->d_c, *restrict work = call->work;
+    float *d_out = work + rows * both;
     const float proj_bound = from_bfloat16(to_bfloat16(call->proj_bound)); /* rounded as the values in hidden are */
     tiles_begin();
     for (size_t t = (size_t)call->steps; t-- > 0;) {

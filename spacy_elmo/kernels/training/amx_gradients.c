@@ -29,7 +29,8 @@ EXPORT FOR_AMX void amx_pack_left(int64_t rows, int n, const bfloat16 *restrict 
  * from: the first row, in a blocked array of `rows` rows
  * packed: out, the group
  * totals (4, 16): the sum of each column over the rows is added to it */
-ALWAYS_INLINE FOR_AMX void pack_right(const bfloat16 *restrict from, size_t rows, bfloat16 *restrict packed, __m512 totals[4]) {
+ALWAYS_INLINE FOR_AMX void pack_right(const bfloat16 *restrict from, size_t rows, bfloat16 *restrict packed,
+                                      __m512 totals[4]) {
     const __m512bh ones = (__m512bh)_mm512_set1_epi16(0x3f80);
     __m512 sums[4] = {totals[0], totals[1], totals[2], totals[3]};
     for (int pair = 0; pair < 16; pair++, from += 64)

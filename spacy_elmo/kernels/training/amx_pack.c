@@ -3,8 +3,8 @@
 
 #ifdef COMPILES_BF16
 /* Packs a matrix (k, n).
- * tile_stride: columns of the matrix from one tile to the next in a group of four. It is 16 if the columns stay in their
- * order, and dim if a group is the four gates of 16 units.
+ * tile_stride: columns of the matrix from one tile to the next in a group of four. It is 16 if the columns stay in
+ * their order, and dim if a group is the four gates of 16 units.
  * group_stride: columns of the matrix from one group to the next: 64 or 16 in these cases */
 EXPORT FOR_AMX void amx_pack(int k, int n, int tile_stride, int group_stride, const bfloat16 *restrict matrix,
                          bfloat16 *restrict packed) {
