@@ -34,6 +34,7 @@ class PrepackedLinear:
     dtype: type of the matrix multiplication, float32 or bfloat16.
     columns: of W in each part (see COLUMNS). Fewer are more exact, and slower for few rows.
     lossless: whether `restored` must return the float32 weight also if it was rounded to bfloat16.
+    prepacks: whether the weight is prepacked if that is possible.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class PrepackedLinear:
         dtype: torch.dtype = torch.float32,
         columns: int = COLUMNS,
         lossless: bool = False,
+        prepacks: bool = True,
     ) -> None:
         self.remainder: Tensor | None = None
         if (weight.dtype, dtype) == (torch.float32, torch.bfloat16):
@@ -53,7 +55,7 @@ class PrepackedLinear:
         self.bias = None if bias is None else bias.to(dtype)
         self.weights = [weight.to(dtype).contiguous()]
         self.prepacked = False
-        if weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
+        if not prepacks or weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
             return
         plain, tolerance = self.weights[0], TOLERANCE[dtype]
         probe = torch.linspace(-1, 1, weight.shape[1], dtype=dtype, device=weight.device)[None]

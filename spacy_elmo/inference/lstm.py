@@ -381,7 +381,9 @@ class TorchStack(Stack):
 
     def add(self, weights: LayerWeights, lossless: bool) -> None:
         def made(matrix: Tensor, rows: int, bias: Tensor | None = None) -> PrepackedLinear:
-            return PrepackedLinear(matrix.float().t(), bias, rows, self.dtype, lossless=lossless)
+            # the projection has many columns and few outputs: its parts are added in more time than they gain
+            prepacks = self.dtype != torch.float32 or matrix is not w_p
+            return PrepackedLinear(matrix.float().t(), bias, rows, self.dtype, lossless=lossless, prepacks=prepacks)
 
         bias, w_p = with_forget_bias(weights.bias, torch.float32), weights.projection
         inputs, recurrent = made(weights.input_weight, self.input_rows, bias), made(weights.recurrent_weight, STEP_ROWS)
