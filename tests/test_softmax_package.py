@@ -31,7 +31,7 @@ def test_the_entry_point_leads_there(package: RepositoryPackage, monkeypatch: py
     name, files = only_entry_point(package, GROUP, monkeypatch), package.folder / package.module
     weights = Path(bilms.paths("en_mini")[1])
     there = {path.name for path in files.iterdir()} & DATA
-    assert there in (set(), DATA), "scripts/bilms/ship_bilm.py writes all of them"
+    assert there in (set(), DATA), "elmo package writes all of them"
     if there:
         assert (files / "bilm.sha256").read_text(encoding="utf8") == f"{sha256_of(weights)}  weights.hdf5\n"
         assert package_folder(name, weights) == files

@@ -22,6 +22,7 @@ from .init_config import init_config
 from .init_pretrain_config import init_pretrain_config
 from .neighbours import neighbours
 from .pack import pack
+from .package import package
 from .predict import predict
 from .pretrain import CONTEXT, PretrainCommand, pretrain
 from .probe import probe
@@ -46,5 +47,5 @@ register(demo, explore, info, download, embed, similar, predict, neighbours, ini
 register(compare, context_settings=SETTINGS)
 register(weights, init_pretrain_config, vocab)
 register(pretrain, context_settings=CONTEXT, cls=PretrainCommand)
-register(evaluate, probe, wsd, pack)
+register(evaluate, probe, wsd, pack, package)
 spacy_app.add_typer(app)

@@ -24,13 +24,13 @@ from ..formats.contents import (
     ask_vectors,
     is_hdf5,
 )
-from ..formats.names import find_official, folders_of_packages
+from ..formats.names import GROUP, PUBLISHED, find_official, find_point, folders_of_packages, is_named
 from ..formats.options import BiLMOptions, read_contents, read_options
 from ..formats.paths import refuse_address, sha256_of
 from ..formats.text import docs_in
 from ..formats.vectors import INDEX_NAME
 from ..formats.weights import read_weights, readers_of
-from ..modules.loading import EMBEDDED, can_name_bilm, embedded_files, find_bilm
+from ..modules.loading import EMBEDDED, can_name_bilm, card_language, embedded_files, find_bilm
 from ..modules.loading import OPTIONS as OPTIONS_FILE
 from ..modules.loading import WEIGHTS as WEIGHTS_FILE
 from ..pipeline.attributes import LAYERS, TOKENS, VECTORS, key
@@ -69,7 +69,8 @@ def info(
                     model = _named(bilm) if bilm else _by_sizes(options)
                     msg.table([*_option_rows(options), ("model", model)], max_col=100)
             elif found.is_dir():
-                models.append([found / OPTIONS_FILE, found / WEIGHTS_FILE, *_softmax_of(name, found)])
+                _show_package(name, found)
+                models.append([found / OPTIONS_FILE, found / WEIGHTS_FILE, *_softmax_of(name)])
             else:
                 lone.append(found)
         except ElmoError as error:
@@ -107,12 +108,26 @@ def _find(name: str) -> Path | None:
     )
 
 
-def _softmax_of(name: str, folder: Path) -> list[Path]:
-    """Return the softmax of a biLM, or nothing. Raises ElmoError if en_mini's package of it can't be used."""
+def _softmax_of(name: str) -> list[Path]:
+    """Return the softmax of a biLM, or nothing. Raises ElmoError if the package of it can't be used."""
     from ..pretraining.language_model import SOFTMAX, softmax_folder
 
-    found = softmax_folder(name) if name == EMBEDDED else folder
+    found = softmax_folder(name)
     return [found / SOFTMAX] if found is not None and (found / SOFTMAX).exists() else []
+
+
+def _show_package(name: str, folder: Path) -> None:
+    point = find_point(GROUP, name) if is_named(name) and name not in PUBLISHED else None
+    if point is not None and point.dist is not None:
+        about = point.dist.metadata
+        rows = [
+            ("distribution", about["Name"]),
+            ("version", about["Version"]),
+            ("licence", about.get("License-Expression") or about.get("License") or "not told"),
+            ("language", card_language(str(folder / OPTIONS_FILE)) or "not told"),
+        ]
+        msg.divider(f"{name}, package")
+        msg.table(rows, max_col=100)
 
 
 def _fail(problem: object) -> bool:

@@ -30,12 +30,12 @@ _NEEDED = ("softmax.hdf5", "vocabulary.txt", DIGEST)
 
 
 def package_name(name: str) -> str:
-    """Return the name of the package of an embedded biLM's softmax."""
+    """Return the name of the package of a biLM's softmax."""
     return f"spacy-elmo-{name.replace('_', '-')}-softmax"
 
 
 def package_folder(name: str, weights: Path) -> Path | None:
-    """Return the folder of an embedded biLM's softmax; None if it is not installed. Raises WeightsError."""
+    """Return the folder of a named biLM's softmax in a package of its own; None if it is not installed. Raises WeightsError."""
     point = find_point(GROUP, name)
     if point is None:
         return None
@@ -52,7 +52,7 @@ def package_folder(name: str, weights: Path) -> Path | None:
     if got != expected:
         raise WeightsError(
             f"{folder}: this softmax belongs to other weights of {name}: to those of SHA-256 {shown(got)}, but "
-            f"{expected} are installed. With these it predicts nothing of use. Install spacy-elmo and {package} "
+            f"{expected} are installed. With these it predicts nothing of use. Install {name} and {package} "
             "from the same release, or uninstall the latter and set training.frozen_tokens to fit a new softmax."
         )
     return folder
@@ -88,7 +88,12 @@ def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
     """
     if is_embedded(model):
         return package_folder(EMBEDDED, Path(embedded_files()[1]))
-    return folder_named(model) if is_named(model) else best_of_run(Path(model))
+    if not is_named(model):
+        return best_of_run(Path(model))
+    folder = folder_named(model)
+    if (folder / SOFTMAX).exists():
+        return folder
+    return package_folder(os.fspath(model), folder / WEIGHTS) or folder
 
 
 def folders_of(model: str | os.PathLike[str]) -> set[Path]:

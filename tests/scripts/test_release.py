@@ -1,20 +1,21 @@
-"""A trained biLM goes into the package and its softmax into the one beside it; what a release must not have."""
+"""What a release must not have."""
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
+<<<<<<< HEAD
 from embedded_case import OPTIONS, model_of
 from reading import read_here
+=======
+>>>>>>> c84c047 (Add elmo package, which makes a Python package of a biLM)
 
 from scripts import check_dist
-from scripts.bilms.ship_bilm import BILM, PACKAGE, ship
 from scripts.check_dist import Environment, check, one_file
 from spacy_elmo.errors import CommandError
+<<<<<<< HEAD
 from spacy_elmo.formats import read_weights
 from spacy_elmo.formats.softmax import read_softmax
 
@@ -54,6 +55,8 @@ def test_what_can_not_be_shipped_changes_nothing(root: Path) -> None:
     with pytest.raises(CommandError, match=r"model: .*softmax\.hdf5.* missing"):
         ship(root.parent / "model", root)
     assert {path.name for path in root.rglob("*") if path.is_file()} == {"README.md"}
+=======
+>>>>>>> c84c047 (Add elmo package, which makes a Python package of a biLM)
 
 
 def test_one_file(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
-"""en_midi, a biLM for spacy-elmo, with its softmax and its words."""
+"""en_midi, a biLM for spacy-elmo."""
 
 from pathlib import Path
 
 
 def folder() -> Path:
-    """Where options.json, weights.hdf5, softmax.hdf5, vocabulary.txt and vocabulary.counts.npy are."""
+    """Where the files are."""
     return Path(__file__).parent

@@ -1,8 +1,8 @@
-"""The softmax and the words of en_mini, the biLM that comes with spacy-elmo."""
+"""Softmax and words of en_mini, a biLM for spacy-elmo."""
 
 from pathlib import Path
 
 
 def folder() -> Path:
-    """Where softmax.hdf5, vocabulary.txt, vocabulary.counts.npy and bilm.sha256 are."""
+    """Where the files are."""
     return Path(__file__).parent

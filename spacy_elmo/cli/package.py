@@ -1,0 +1,164 @@
+"""`elmo package`: a biLM as a Python package, which others install."""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from enum import Enum
+from importlib.util import find_spec
+from pathlib import Path
+from textwrap import indent
+
+from spacy.cli._util import Arg, Opt
+
+from ..errors import CommandError
+from ..formats.atomic import writing
+from ..formats.names import GROUP as BILMS
+from ..formats.names import PUBLISHED
+from .console import msg, telling_if_stopped
+from .shared import Force
+
+Place = Enum("Place", {name: name for name in ("inside", "apart", "none")})
+Built = Enum("Built", {name: name for name in ("wheel", "sdist", "none")})
+_PYPROJECT = '[build-system]\nrequires = ["setuptools>=68"]\nbuild-backend = "setuptools.build_meta"\n'
+_SETUP = """\
+[metadata]
+name = {distribution}
+version = {version}
+description = {description}
+long_description = file: {module}/README.md
+long_description_content_type = text/markdown
+{licence}classifiers =
+    Development Status :: 4 - Beta
+    Intended Audience :: Science/Research
+    Operating System :: OS Independent
+    Topic :: Scientific/Engineering :: Artificial Intelligence
+
+[options]
+packages = {module}
+python_requires = >=3.10
+
+[options.package_data]
+{module} =
+{files}
+
+[options.entry_points]
+{group} =
+    {name} = {module}:folder
+"""
+_INIT = '''\
+"""{description}."""
+
+from pathlib import Path
+
+
+def folder() -> Path:
+    """Where the files are."""
+    return Path(__file__).parent
+'''
+
+
+def package(
+    model: str = Arg(..., metavar="MODEL", help="biLM: its folder, that of a pretraining run, or its name"),
+    output: Path = Arg(..., metavar="OUT", help="Folder to write the package's folder in", file_okay=False),
+    name: str = Opt(..., metavar="NAME", help="Name of the biLM where it is installed, such as la_mini"),
+    bits: int = Opt(8, min=2, max=16, metavar="N", help="Bits of the matrices, as in pack"),
+    softmax: Place = Opt(Place["inside"], help="Where the softmax is; apart: in a second package; none: left out"),
+    version: str = Opt("0.1.0", metavar="VERSION", help="Version of the package"),
+    licence: str = Opt("", "--license", metavar="LICENSE", help="Licence of the weights, such as CC-BY-SA-4.0"),
+    build: Built = Opt(Built["none"], help="What to build in dist, in the package's folder"),
+    force: Force = False,
+) -> None:
+    """Make a package of a biLM, which others install with pip.
+
+    Where it is installed, NAME names the biLM in add_pipe, in configs and in commands. A model card that is there
+    already stays.
+    """
+    from ..pretraining.language_model import (
+        CARD,
+        COUNTS,
+        DIGEST,
+        GROUP,
+        SOFTMAX,
+        WEIGHTS,
+        WORDS,
+        has_softmax,
+        write_digest,
+    )
+    from ..pretraining.pack import pack
+
+    if not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or name in PUBLISHED:
+        raise CommandError(
+            f"--name is {name!r}. Expected small letters, digits and single _, such as la_mini, and no published biLM's "
+            "name."
+        )
+    if softmax.value == "apart" and not has_softmax(model):
+        raise CommandError(f"{model}: no softmax, but --softmax is apart. Expected inside or none.")
+    if build.value != "none" and find_spec("build") is None:
+        raise CommandError("the module build is missing. Expected it for --build: pip install build setuptools wheel.")
+    folders = [name, f"{name}_softmax"] if softmax.value == "apart" else [name]
+    for target in (output / folder for folder in folders):
+        is_package = (target / f"spacy_elmo_{target.name}" / "__init__.py").is_file()
+        if target.exists() and not (force and is_package):
+            hint = ", or add --force to replace the package" if is_package else ""
+            raise CommandError(f"{target}: exists. Give another OUT{hint}.")
+    with telling_if_stopped(f"stopped. Nothing was written to {output}."), tempfile.TemporaryDirectory() as temporary:
+        packed = Path(temporary) / "packed"
+        pack(model, packed, bits=bits, softmax="none" if softmax.value == "none" else "float16")
+        write_digest(packed, packed / WEIGHTS)
+        of_softmax = {SOFTMAX, WORDS, COUNTS, DIGEST}
+        there = {path.name for path in packed.iterdir()} | {CARD}
+        with writing(output, CommandError):
+            output.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=output) as beside:
+                for folder in folders:
+                    is_bilm = folder == name
+                    files = there - {DIGEST} if is_bilm else there & of_softmax | {CARD}
+                    if is_bilm and softmax.value == "apart":
+                        files -= {SOFTMAX, COUNTS}
+                    module = f"spacy_elmo_{folder}"
+                    about = {
+                        "distribution": module.replace("_", "-"),
+                        "version": version,
+                        "description": f"{'' if is_bilm else 'Softmax and words of '}{name}, a biLM for spacy-elmo",
+                        "licence": f"license = {licence}\n" if licence else "",
+                        "module": module,
+                        "files": indent("\n".join(sorted(files)), "    "),
+                        "group": BILMS if is_bilm else GROUP,
+                        "name": name,
+                    }
+                    root = Path(beside) / folder
+                    (root / module).mkdir(parents=True)
+                    card = output / folder / module / CARD
+                    if not card.exists() and is_bilm:
+                        card = packed / CARD
+                    for path in [packed / file for file in files - {CARD}] + [card]:
+                        if path.exists():
+                            shutil.copyfile(path, root / module / path.name)
+                    texts = {"setup.cfg": _SETUP, "pyproject.toml": _PYPROJECT, f"{module}/__init__.py": _INIT}
+                    if not card.exists():
+                        texts[f"{module}/{CARD}"] = "# {name}\n\n{description}.\n"
+                    for file, text in texts.items():
+                        (root / file).write_text(text.format(**about), encoding="utf8", newline="\n")
+                for folder in folders:  # all at once, after all are complete
+                    if (output / folder).exists():
+                        (output / folder).rename(Path(beside) / f"{folder}.old")
+                    (Path(beside) / folder).rename(output / folder)
+    for folder in folders:
+        msg.good(f"{output / folder}: written. Before you publish it, edit spacy_elmo_{folder}/{CARD}, its model card.")
+        if build.value != "none":
+            _build(output / folder, build.value)
+    if not licence:
+        msg.warn("The package names no licence. The weights have that of their text: give --license.")
+
+
+def _build(folder: Path, kind: str) -> None:
+    command = [sys.executable, "-m", "build", "--no-isolation", f"--{kind}", str(folder)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise CommandError(
+            f"{folder}: the {kind} was not built ({(result.stderr or result.stdout).strip()[-300:]}). Expected "
+            "what builds it: pip install build setuptools wheel."
+        )
+    msg.good(", ".join(str(path) for path in sorted((folder / "dist").iterdir())))
