@@ -90,8 +90,8 @@ def package(
 
     if not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or name in PUBLISHED:
         raise CommandError(
-            f"--name is {name!r}. Expected small letters, digits and single _, such as la_mini, and no published biLM's "
-            "name."
+            f"--name is {name!r}. Expected small letters, digits and single _, such as la_mini, and no name of a "
+            "published biLM."
         )
     if softmax.value == "apart" and not has_softmax(model):
         raise CommandError(f"{model}: no softmax, but --softmax is apart. Expected inside or none.")

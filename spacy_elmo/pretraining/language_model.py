@@ -35,7 +35,7 @@ def package_name(name: str) -> str:
 
 
 def package_folder(name: str, weights: Path) -> Path | None:
-    """Return the folder of a named biLM's softmax in a package of its own; None if it is not installed. Raises WeightsError."""
+    """Return the folder of a named biLM's softmax's package; None if not installed. Raises WeightsError."""
     point = find_point(GROUP, name)
     if point is None:
         return None
