@@ -123,7 +123,7 @@ def _show_package(name: str, folder: Path) -> None:
         rows = [
             ("distribution", about["Name"]),
             ("version", about["Version"]),
-            ("licence", about.get("License-Expression") or about.get("License") or "not told"),
+            ("licence", next((about[key] for key in ("License-Expression", "License") if key in about), "not told")),
             ("language", card_language(str(folder / OPTIONS_FILE)) or "not told"),
         ]
         msg.divider(f"{name}, package")

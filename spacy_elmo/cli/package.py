@@ -19,8 +19,8 @@ from ..formats.names import PUBLISHED
 from .console import msg, telling_if_stopped
 from .shared import Force
 
-Place = Enum("Place", {name: name for name in ("inside", "apart", "none")})
-Built = Enum("Built", {name: name for name in ("wheel", "sdist", "none")})
+Place = Enum("Place", {"inside": "inside", "apart": "apart", "none": "none"})
+Built = Enum("Built", {"wheel": "wheel", "sdist": "sdist", "none": "none"})
 _PYPROJECT = '[build-system]\nrequires = ["setuptools>=68"]\nbuild-backend = "setuptools.build_meta"\n'
 _SETUP = """\
 [metadata]
@@ -64,10 +64,10 @@ def package(
     output: Path = Arg(..., metavar="OUT", help="Folder to write the package's folder in", file_okay=False),
     name: str = Opt(..., metavar="NAME", help="Name of the biLM where it is installed, such as la_mini"),
     bits: int = Opt(8, min=2, max=16, metavar="N", help="Bits of the matrices, as in pack"),
-    softmax: Place = Opt(Place["inside"], help="Where the softmax is; apart: in a second package; none: left out"),
+    softmax: Place = Opt(Place.inside, help="Where the softmax is; apart: in a second package; none: left out"),
     version: str = Opt("0.1.0", metavar="VERSION", help="Version of the package"),
     licence: str = Opt("", "--license", metavar="LICENSE", help="Licence of the weights, such as CC-BY-SA-4.0"),
-    build: Built = Opt(Built["none"], help="What to build in dist, in the package's folder"),
+    build: Built = Opt(Built.none, help="What to build in dist, in the package's folder"),
     force: Force = False,
 ) -> None:
     """Make a package of a biLM, which others install with pip.
@@ -75,17 +75,7 @@ def package(
     Where it is installed, NAME names the biLM in add_pipe, in configs and in commands. A model card that is there
     already stays.
     """
-    from ..pretraining.language_model import (
-        CARD,
-        COUNTS,
-        DIGEST,
-        GROUP,
-        SOFTMAX,
-        WEIGHTS,
-        WORDS,
-        has_softmax,
-        write_digest,
-    )
+    from ..pretraining.language_model import CARD, has_softmax
     from ..pretraining.pack import pack
 
     if not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or name in PUBLISHED:
@@ -106,42 +96,12 @@ def package(
     with telling_if_stopped(f"stopped. Nothing was written to {output}."), tempfile.TemporaryDirectory() as temporary:
         packed = Path(temporary) / "packed"
         pack(model, packed, bits=bits, softmax="none" if softmax.value == "none" else "float16")
-        write_digest(packed, packed / WEIGHTS)
-        of_softmax = {SOFTMAX, WORDS, COUNTS, DIGEST}
-        there = {path.name for path in packed.iterdir()} | {CARD}
         with writing(output, CommandError):
             output.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=output) as beside:
                 for folder in folders:
-                    is_bilm = folder == name
-                    files = there - {DIGEST} if is_bilm else there & of_softmax | {CARD}
-                    if is_bilm and softmax.value == "apart":
-                        files -= {SOFTMAX, COUNTS}
-                    module = f"spacy_elmo_{folder}"
-                    about = {
-                        "distribution": module.replace("_", "-"),
-                        "version": version,
-                        "description": f"{'' if is_bilm else 'Softmax and words of '}{name}, a biLM for spacy-elmo",
-                        "licence": f"license = {licence}\n" if licence else "",
-                        "module": module,
-                        "files": indent("\n".join(sorted(files)), "    "),
-                        "group": BILMS if is_bilm else GROUP,
-                        "name": name,
-                    }
-                    root = Path(beside) / folder
-                    (root / module).mkdir(parents=True)
-                    card = output / folder / module / CARD
-                    if not card.exists() and is_bilm:
-                        card = packed / CARD
-                    for path in [packed / file for file in files - {CARD}] + [card]:
-                        if path.exists():
-                            shutil.copyfile(path, root / module / path.name)
-                    texts = {"setup.cfg": _SETUP, "pyproject.toml": _PYPROJECT, f"{module}/__init__.py": _INIT}
-                    if not card.exists():
-                        texts[f"{module}/{CARD}"] = "# {name}\n\n{description}.\n"
-                    for file, text in texts.items():
-                        (root / file).write_text(text.format(**about), encoding="utf8", newline="\n")
-                for folder in folders:  # all at once, after all are complete
+                    _write(Path(beside), output, folder, name, packed, folders, version, licence)
+                for folder in folders:  # after all are complete
                     if (output / folder).exists():
                         (output / folder).rename(Path(beside) / f"{folder}.old")
                     (Path(beside) / folder).rename(output / folder)
@@ -151,6 +111,43 @@ def package(
             _build(output / folder, build.value)
     if not licence:
         msg.warn("The package names no licence. The weights have that of their text: give --license.")
+
+
+def _write(
+    beside: Path, output: Path, folder: str, name: str, packed: Path, folders: list[str], version: str, licence: str
+) -> None:
+    """Write one of the folders of a package beside its place. Its model card is the one there, or the biLM's."""
+    from ..pretraining.language_model import CARD, COUNTS, DIGEST, GROUP, SOFTMAX, WEIGHTS, WORDS, write_digest
+
+    of_bilm, module = folder == name, f"spacy_elmo_{folder}"
+    files = {path.name for path in packed.iterdir()} - {DIGEST}
+    if not of_bilm:
+        write_digest(packed, packed / WEIGHTS)
+        files = files & {SOFTMAX, WORDS, COUNTS} | {DIGEST}
+    elif len(folders) > 1:
+        files -= {SOFTMAX, COUNTS}
+    about = {
+        "distribution": module.replace("_", "-"),
+        "version": version,
+        "description": f"{'' if of_bilm else 'Softmax and words of '}{name}, a biLM for spacy-elmo",
+        "licence": f"license = {licence}\n" if licence else "",
+        "module": module,
+        "files": indent("\n".join(sorted(files | {CARD})), "    "),
+        "group": BILMS if of_bilm else GROUP,
+        "name": name,
+    }
+    root = beside / folder
+    (root / module).mkdir(parents=True)
+    for file in files - {CARD}:
+        shutil.copyfile(packed / file, root / module / file)
+    texts = {"setup.cfg": _SETUP, "pyproject.toml": _PYPROJECT, f"{module}/__init__.py": _INIT}
+    cards = [output / folder / module / CARD, *([packed / CARD] if of_bilm else [])]
+    if card := next((path for path in cards if path.exists()), None):
+        shutil.copyfile(card, root / module / CARD)
+    else:
+        texts[f"{module}/{CARD}"] = "# {name}\n\n{description}.\n"
+    for file, text in texts.items():
+        (root / file).write_text(text.format(**about), encoding="utf8", newline="\n")
 
 
 def _build(folder: Path, kind: str) -> None:

@@ -52,8 +52,8 @@ def package_folder(name: str, weights: Path) -> Path | None:
     if got != expected:
         raise WeightsError(
             f"{folder}: this softmax belongs to other weights of {name}: to those of SHA-256 {shown(got)}, but "
-            f"{expected} are installed. With these it predicts nothing of use. Install {name} and {package} "
-            "from the same release, or uninstall the latter and set training.frozen_tokens to fit a new softmax."
+            f"{expected} are installed. With these it predicts nothing of use. Install the biLM and {package} "
+            "of the same release, or uninstall the latter and set training.frozen_tokens to fit a new softmax."
         )
     return folder
 

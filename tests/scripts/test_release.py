@@ -6,57 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-<<<<<<< HEAD
-from embedded_case import OPTIONS, model_of
-from reading import read_here
-=======
->>>>>>> c84c047 (Add elmo package, which makes a Python package of a biLM)
 
 from scripts import check_dist
 from scripts.check_dist import Environment, check, one_file
 from spacy_elmo.errors import CommandError
-<<<<<<< HEAD
-from spacy_elmo.formats import read_weights
-from spacy_elmo.formats.softmax import read_softmax
-
-
-@pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with cards, beside a trained model."""
-    read_here(monkeypatch)
-    for folder in (BILM, PACKAGE):
-        (tmp_path / "root" / folder).mkdir(parents=True)
-        (tmp_path / "root" / folder / "README.md").write_text("card", encoding="utf8")
-    model_of().save(tmp_path / "model")
-    return tmp_path / "root"
-
-
-def test_both_packages_are_filled(root: Path) -> None:
-    ship(root.parent / "model", root)
-    bilm, package = root / BILM, root / PACKAGE
-    assert {path.name for path in bilm.iterdir()} == {"README.md", "options.json", "weights.hdf5", "vocabulary.txt"}
-    words = {"README.md", "softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy", "bilm.sha256"}
-    assert {path.name for path in package.iterdir()} == words
-    assert (bilm / "README.md").read_text(encoding="utf8") == "card"
-    shipped = read_weights(bilm / "weights.hdf5", OPTIONS)
-    for name, values in read_weights(root.parent / "model" / "weights.hdf5", OPTIONS).items():  # 8 bits
-        np.testing.assert_array_less(np.abs(shipped[name] - values).max(), np.abs(values).max() / 63)
-    expected = model_of().softmax.weight.detach().numpy()
-    error = np.abs(read_softmax(package / "softmax.hdf5")[0] - expected)
-    np.testing.assert_array_less(error.max(), np.abs(expected).max() / 63)
-    digest = hashlib.sha256((bilm / "weights.hdf5").read_bytes()).hexdigest()
-    assert (package / "bilm.sha256").read_bytes() == f"{digest}  weights.hdf5\n".encode()
-
-
-def test_what_can_not_be_shipped_changes_nothing(root: Path) -> None:
-    with pytest.raises(CommandError, match=r"en_mini: [\d,]+ bytes\. Expected 50,000 at most"):
-        ship(root.parent / "model", root, most_bytes=50_000)
-    (root.parent / "model" / "softmax.hdf5").unlink()
-    with pytest.raises(CommandError, match=r"model: .*softmax\.hdf5.* missing"):
-        ship(root.parent / "model", root)
-    assert {path.name for path in root.rglob("*") if path.is_file()} == {"README.md"}
-=======
->>>>>>> c84c047 (Add elmo package, which makes a Python package of a biLM)
 
 
 def test_one_file(tmp_path: Path) -> None:
