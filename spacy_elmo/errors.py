@@ -108,8 +108,12 @@ class UnknownLabelWarning(UserWarning):
     """Annotations have a label that a component does not have; it does not learn them."""
 
 
-class StandardInputWarning(UserWarning):
-    """Standard input is read as text, but looks like JSON lines."""
+class PlainTextWarning(UserWarning):
+    """A text is read as plain text, but looks like JSON lines or a table."""
+
+
+class StandardInputWarning(PlainTextWarning):
+    """The same of standard input."""
 
 
 def shown(value: object) -> str:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from spacy.cli._util import Arg, Opt, import_code
 
 from ..allennlp.embedder import OutputFormat, device_of
-from ..errors import CommandError, TruncatedWordsWarning
+from ..errors import CommandError, StandardInputWarning, TruncatedWordsWarning
 from ..formats.atomic import remove_leftovers_of
-from ..formats.text import kind_of, read_sentences
+from ..formats.text import kind_of, layout_of, read_sentences, warn_of_fields
 from ..modules.loading import OPTIONS, WEIGHTS, find_bilm
 from .console import msg, telling_if_stopped
 from .shared import (
@@ -41,7 +41,7 @@ def embed(
     inputs: list[Path] = Arg(
         ...,
         metavar="TEXT",
-        help="Files, folders or patterns: text (a sentence a line), .jsonl, .conllu, .spacy, also packed as .gz, "
+        help="Files, folders or patterns: text (a sentence a line), .jsonl, .csv, .conllu, .spacy, also packed as .gz, "
         ".xz or .zst; - is stdin",
     ),
     output: Path = Arg(
@@ -60,6 +60,8 @@ def embed(
         help="Language of the tokenizer; HDF5 splits at blanks without it",
     ),
     tokenized: bool = Opt(False, "--tokenized", help="The words of texts are separated by blanks"),
+    text_column: str | None = Opt(None, metavar="NAME", help="Column of the text in .csv and .tsv"),
+    text_field: str | None = Opt(None, metavar="NAME", help='Field of the text in JSON lines; default: "text"'),
     docs: bool = Opt(False, "--docs", help="A text is a document of several sentences"),
     workers: int | None = Opt(None, min=1, metavar="N", help="Processes that make shards; default: 1, or Ray's cores"),
     engine: str = Opt("local", metavar="NAME", help="What runs the processes: local, or ray for several machines"),
@@ -151,8 +153,9 @@ def embed(
             target.check(sentence, dtype, engine == "ray" or (workers or 1) > 1)
             check_tokenizer(lang, tokenized)
             blanks = tokenized or (lang is None and bilm.saved_pipeline is None)
-            parser = None if blanks and not docs else Parser(None if blanks else bilm.tokenizer(lang), docs)
-            found = [_lines(file, parser, use_sentence_keys) for file in files]
+            parser = Parser(None if blanks else bilm.tokenizer(lang), docs, text_field)
+            by_line = blanks and not docs and text_column is None
+            found = [_lines(file, parser, text_column, by_line, use_sentence_keys) for file in files]
             lines = [line for sentences, _ in found for line in sentences]
             if not lines:
                 raise CommandError(
@@ -190,6 +193,8 @@ def embed(
                     lang=lang,
                     tokenized=tokenized or None,
                     docs=docs,
+                    text_column=text_column,
+                    text_field=text_field,
                     bilm=bilm,
                     workers=workers,
                     engine=engine,
@@ -220,22 +225,28 @@ def embed(
             msg.good(f"{output}: {told}")
 
 
-def _lines(file: Path, parser: Parser | None, keys: bool) -> tuple[Sequence[str | list[str]], int]:
-    """Return a file's sentences, lines or lists of words, and how many of its texts have no word."""
-    from ..corpus.reading import Parser, read_items, standard_input, warn_of_json
+def _lines(
+    file: Path, parser: Parser, text_column: str | None, by_line: bool, keys: bool
+) -> tuple[Sequence[str | list[str]], int]:
+    """Return a file's sentences, lines or lists of words, and how many of its texts have no word.
 
-    if parser is None and file == STANDARD_INPUT:
+    by_line: whether a line of plain text is a sentence, as AllenNLP reads it.
+    """
+    from ..corpus.reading import read_items, standard_input
+
+    if by_line and file == STANDARD_INPUT:
         text = io.TextIOWrapper(standard_input(), encoding="utf-8-sig")
         try:
             lines = read_sentences(text, source_of(file), keys=keys)
         finally:
             text.detach()  # otherwise it would close standard input
-        warn_of_json("".join(lines[:1]))
+        warn_of_fields(file, "".join(lines[:1]), StandardInputWarning)
         return lines, 0
-    if parser is None and file.suffix == kind_of(file) and file.suffix not in (".jsonl", ".conllu", ".spacy"):
+    if by_line and file.suffix == kind_of(file) and layout_of(file) == "text":
         with file.open(encoding="utf-8-sig") as lines_of_text:
-            return read_sentences(lines_of_text, str(file), keys=keys), 0
-    parser = Parser(None, docs=False) if parser is None else parser
-    texts = list(read_items([file]))
+            lines = read_sentences(lines_of_text, str(file), keys=keys)
+        warn_of_fields(file, "".join(lines[:1]))
+        return lines, 0
+    texts = list(read_items([file], text_column))
     documents = list(parser.documents(texts))
     return [one.tokens for document in documents for one in document.sentences], len(texts) - len(documents)

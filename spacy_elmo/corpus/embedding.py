@@ -15,7 +15,7 @@ from ..formats.atomic import folder_lock, remove_leftovers, writing
 from ..models.types import is_whole
 from .bilm import BiLMChoice
 from .manifest import SHARDS, Manifest, ShardFacts, Summary, refuse_foreign
-from .reading import Shard, check_tokenizer, cut, read_items, refuse, sources_of
+from .reading import Item, Shard, check_tokenizer, cut, read_items, refuse, sources_of
 from .shards import Format, OnProgress, ShardSettings, ShardWriter
 from .workers import connected, run_cluster, run_here, run_workers
 from .writing import FORMATS, SUFFIXES, Layers, Selection
@@ -95,6 +95,8 @@ def embed(
     lang: str | None = None,
     tokenized: bool | None = None,
     docs: bool = False,
+    text_column: str | None = None,
+    text_field: str | None = None,
     bilm: str | BiLMChoice = "en_mini",
     workers: int | None = None,
     engine: str = "local",
@@ -118,6 +120,8 @@ def embed(
     tokenized: whether the words of a text are separated by blanks, without a `lang`; None: only for HDF5, as AllenNLP
         reads text, and only if there is neither `lang` nor a pipeline.
     docs: whether a text (a line, or the "text" of an object) is a document of several sentences.
+    text_column: the column with the text; files of no other format are then tables, such as .csv and .tsv.
+    text_field: the field of JSON lines with the text; None: "tokens" or "text".
     bilm: the name of a biLM ("en_mini", "original" ...), a folder of a biLM or of a pretraining run, or a saved
         pipeline; or a BiLMChoice, which can say more: two files, a device, a precision.
     workers: number of processes, which only a folder of shards can have; None: one, or with Ray one for each core.
@@ -147,14 +151,15 @@ def embed(
     selection = Selection.of(layers, dtype, sentence)
     if not tokenized and lang is None and bilm.saved_pipeline is None:
         lang = bilm.language  # here, since a process on another machine may not have the card
-    settings = ShardSettings(bilm, target.format, selection, lang, tokenized, docs, code)
+    settings = ShardSettings(bilm, target.format, selection, lang, tokenized, docs, code, text_field)
     files = sources_of([Path(name) for name in names], target.path)
     summary = Summary(target.path, target.format)
     if target.single:
-        _embed_into_file(names, files, settings, summary, progress)
+        _embed_into_file(names, files, read_items(files, text_column), settings, summary, progress)
     else:
         shard_size = shard_size or SHARD_BYTES
-        _embed_into_folder(files, settings, summary, engine, address, workers, shard_size, resume, progress)
+        items = read_items(files, text_column)
+        _embed_into_folder(items, settings, summary, engine, address, workers, shard_size, resume, progress)
     if not summary.sentences:
         raise summary.no_sentences(names)
     summary.seconds = time.monotonic() - begun
@@ -175,7 +180,12 @@ def check_processes(engine: str, address: str | None, workers: int | None) -> No
 
 
 def _embed_into_file(
-    names: Sequence[Name], files: list[Path], settings: ShardSettings, summary: Summary, progress: OnProgress
+    names: Sequence[Name],
+    files: list[Path],
+    items: Iterator[Item],
+    settings: ShardSettings,
+    summary: Summary,
+    progress: OnProgress,
 ) -> None:
     path = summary.output
     if any(path.exists() and file.exists() and path.samefile(file) for file in files):
@@ -187,11 +197,11 @@ def _embed_into_file(
         if not facts.sentences:  # before the file replaces an earlier one
             raise summary.no_sentences(names)
 
-    ShardWriter(settings).write_file(read_items(files), path, facts, refuse, progress, check)
+    ShardWriter(settings).write_file(items, path, facts, refuse, progress, check)
 
 
 def _embed_into_folder(
-    files: list[Path],
+    items: Iterator[Item],
     settings: ShardSettings,
     summary: Summary,
     engine: str,
@@ -212,6 +222,7 @@ def _embed_into_folder(
         "sentence": settings.selection.sentence,
         "tokenizer": "blanks" if settings.tokenized else settings.lang or settings.bilm.saved_pipeline,
         "docs": settings.docs,
+        "text_field": settings.text_field,
         "shard_size": shard_size,
         "biLM": writer.bilm.fingerprint,
     }
@@ -225,7 +236,7 @@ def _embed_into_folder(
         manifest = Manifest(folder, decisive, resume)
 
         def missing() -> Iterator[Shard]:
-            for shard in cut(read_items(files), shard_size):
+            for shard in cut(items, shard_size):
                 summary.shards += 1
                 if manifest.is_done(shard.number, shard.digest()):
                     summary.resumed += 1

@@ -6,20 +6,21 @@ import hashlib
 import json
 import re
 import sys
-import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise, starmap
 from pathlib import Path
-from typing import IO, Any, Literal, NamedTuple, NoReturn
+from typing import IO, Any, NamedTuple, NoReturn
 
 from spacy.lang.lex_attrs import is_punct
 from spacy.pipeline import Sentencizer
 
-from ..errors import SOURCE_DAMAGED, CorpusError, SettingsError, StandardInputWarning, shown
+from ..errors import SOURCE_DAMAGED, CorpusError, PlainTextWarning, SettingsError, StandardInputWarning, shown
 from ..formats.text import (
     PACKED,
+    Kind,
     Offsets,
     Tokenize,
     Unusable,
@@ -30,22 +31,24 @@ from ..formats.text import (
     find_files,
     json_record,
     kind_of,
+    layout_of,
     lines_of,
+    record_sentences,
     record_text,
-    record_tokens,
+    rows_of,
     sentences_of,
     unpacked,
+    warn_of_fields,
     words_at_blanks,
 )
-
-Kind = Literal["text", "json", "conllu", "doc"]
 
 
 class Item(NamedTuple):
     """A part of a file that is read without a look at what it says, so that one process can read for many.
 
     line: number of its first line, from 1; in a .spacy file that of the doc.
-    data: a line, all lines of a sentence in CoNLL-U, or the JSON of a doc in a .spacy file. None: a line was too long.
+    data: a line, all lines of a sentence in CoNLL-U, or the JSON of a row of a table (see `rows_of`) or of a doc in a
+        .spacy file. None: a line was too long.
     """
 
     source: str
@@ -162,12 +165,13 @@ class Parser:
     tokenizer: splits text into words; None: words are separated by blanks.
     docs: whether a text is a document of several sentences, which are found by their punctuation; false: a text is one
         sentence. Sentence boundaries in a .spacy file are used in both cases.
+    text_field: of JSON lines; None: "tokens" or "text".
     """
 
-    def __init__(self, tokenizer: Tokenize | None, docs: bool) -> None:
+    def __init__(self, tokenizer: Tokenize | None, docs: bool, text_field: str | None = None) -> None:
         self._split: Callable[[str], tuple[list[str], Offsets]]
         self._split = words_at_blanks if tokenizer is None else tokenizer.words_and_offsets
-        self._docs = docs
+        self._docs, self._text_field = docs, text_field
 
     def __call__(self, item: Item) -> Document | None:
         """Return the document of an item; None if it has no word. Raises Unusable if it can't be used."""
@@ -182,7 +186,11 @@ class Parser:
         elif item.kind == "doc":
             self._read_doc(document, json.loads(text))
         elif item.kind == "json":
-            self._read_record(document, json_record(text))
+            self._read_record(document, json_record(text, self._text_field))
+        elif item.kind == "row":
+            value, others = json.loads(text)
+            self._read_text(document, record_text({"text": value}))
+            _add_fields(document, others)
         else:
             self._read_text(document, text.rstrip("\r\n"))
         document.sentences = [sentence for sentence in document.sentences if sentence.tokens]
@@ -202,16 +210,19 @@ class Parser:
         document.sentences = self._sentences(*self._split(text))
 
     def _read_record(self, document: Document, record: dict[str, Any]) -> None:
-        if "tokens" in record:
-            document.sentences = self._sentences(record_tokens(record), None)
+        sentences = None if self._text_field else record_sentences(record)
+        read = {self._text_field or "text"}
+        if sentences is None:
+            self._read_text(document, record_text(record, self._text_field))
         else:
-            self._read_text(document, record_text(record))
-        if record.get("id") is not None:
-            name = record["id"]
-            document.id = encodable(name) if isinstance(name, str) else _json(name)
-        read = ("id", "tokens" if "tokens" in record else "text")
-        other = {name: value for name, value in record.items() if name not in read}
-        document.meta = _json(other) if other else None
+            read = {"tokens"}
+            if sentences[0][1] is not None:  # their places in the text are known
+                document.text = record_text(record)
+                read = {"tokens", "text", "sents"}
+            whole = len(sentences) == 1
+            for words, places in sentences:
+                document.sentences += self._sentences(words, places) if whole else [Sentence(words, places)]
+        _add_fields(document, {name: value for name, value in record.items() if name not in read})
 
     def _read_doc(self, document: Document, record: dict[str, Any]) -> None:
         words, spaces, ends = record["words"], record["spaces"], record["ends"]
@@ -238,6 +249,13 @@ class Parser:
             Sentence(words[start:end], None if offsets is None else offsets[start:end])
             for start, end in pairwise(starts)
         ]
+
+
+def _add_fields(document: Document, fields: dict[str, Any]) -> None:
+    name = fields.pop("id", None)
+    if name is not None:
+        document.id = encodable(name) if isinstance(name, str) else _json(name)
+    document.meta = _json(fields) if fields else None
 
 
 def _json(value: Any) -> str:
@@ -283,7 +301,6 @@ EXPECTED = (
     "text, .jsonl, .conllu or .spacy files (plain, .gz, .xz or .zst): one or several, folders or patterns; or - for "
     "standard input, which is text"
 )
-_KINDS: dict[str, Kind] = {".jsonl": "json", ".conllu": "conllu", ".spacy": "doc"}
 _PACKED_RATIO = 3  # text packs to about a third
 
 
@@ -307,21 +324,29 @@ def total_bytes(files: Iterable[Path]) -> int | None:
     return total
 
 
-def read_items(files: Iterable[Path]) -> Iterator[Item]:
-    """Yield the items of files. Raises CorpusError if one can't be read."""
+def read_items(files: Iterable[Path], text_column: str | None = None) -> Iterator[Item]:
+    """Yield the items of files. Raises CorpusError if one can't be read.
+
+    text_column: of tables; None: there are none.
+    """
     for path in files:
-        if str(path) == STANDARD_INPUT_NAME:
-            for item in _lines(standard_input(), "standard input", "text"):
-                if item.line == 1 and item.data is not None:
-                    warn_of_json(item.data[:8].decode("utf-8-sig", "ignore"))
-                yield item
-            continue
-        kind = _KINDS.get(kind_of(path), "text")
+        standard = str(path) == STANDARD_INPUT_NAME
+        name = "standard input" if standard else str(path)
+        kind = layout_of(path, text_column)
         if kind == "doc":
             yield from _docs(path)
             continue
-        with unpacked(path) as file:
-            yield from _sentences(file, str(path)) if kind == "conllu" else _lines(file, str(path), kind)
+        with nullcontext(standard_input()) if standard else unpacked(path) as file:
+            if kind == "conllu":
+                yield from _sentences(file, name)
+            elif kind == "row":
+                yield from (Item(name, line, "row", data) for line, data in rows_of(file, path, text_column or ""))
+            else:
+                for item in _lines(file, name, kind):
+                    if item.line == 1 and item.data is not None and kind == "text":
+                        first = item.data[:200].decode("utf-8-sig", "ignore")
+                        warn_of_fields(path, first, StandardInputWarning if standard else PlainTextWarning)
+                    yield item
 
 
 def standard_input() -> IO[bytes]:
@@ -330,17 +355,6 @@ def standard_input() -> IO[bytes]:
         reason = "it is closed" if sys.stdin is None else "it has text, not bytes"
         raise CorpusError(SOURCE_DAMAGED.format(path="standard input", reason=reason))
     return sys.stdin.buffer
-
-
-def warn_of_json(text: str) -> None:
-    """Warn if standard input begins as JSON lines do."""
-    if text.startswith('{"'):
-        warnings.warn(
-            'the first line of standard input begins with {", as JSON lines do, but standard input is read as '
-            "text. To have the fields read, write it to a file that ends in .jsonl, and give that file.",
-            StandardInputWarning,
-            stacklevel=2,
-        )
 
 
 def parts_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:

@@ -72,6 +72,7 @@ class ShardSettings:
     tokenized: bool
     docs: bool
     code: str | Path | None = None
+    text_field: str | None = None
 
 
 class ShardWriter:
@@ -86,7 +87,8 @@ class ShardWriter:
             required(NEEDS[settings.format])
         self.bilm = settings.bilm.load() if bilm is None else bilm
         settings.selection.check(self.bilm.options.layers)
-        self._parser = Parser(None if settings.tokenized else settings.bilm.tokenizer(settings.lang), settings.docs)
+        tokenizer = None if settings.tokenized else settings.bilm.tokenizer(settings.lang)
+        self._parser = Parser(tokenizer, settings.docs, settings.text_field)
 
     def write_shard(self, shard: Shard, folder: Path, progress: OnProgress) -> ShardFacts:
         """Write the file of a shard without its bad items. It has the same bytes whatever was embedded before."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import glob
 import gzip
 import io
@@ -9,19 +10,21 @@ import json
 import lzma
 import os
 import re
+import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache, partial
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, Literal, NamedTuple
 
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
-from ..errors import EMBED_SAME, SOURCE_DAMAGED, CommandError, CorpusError, listed, shown
+from ..errors import EMBED_SAME, SOURCE_DAMAGED, CommandError, CorpusError, PlainTextWarning, listed, shown
 from .vectors import key_problem
 
 EXPECTED = "text, one sentence a line (plain, .gz, .xz or .zst), .jsonl or .spacy files: one, a folder or a pattern"
@@ -101,6 +104,57 @@ def refuse_inside(
 def kind_of(path: Path) -> str:
     """Return the end of a file's name that tells its format, after .gz, .xz or .zst is removed, such as ".jsonl"."""
     return Path(path.stem).suffix if path.suffix in PACKED else path.suffix
+
+
+Kind = Literal["text", "json", "row", "conllu", "doc"]
+_KINDS: dict[str, Kind] = dict.fromkeys((".jsonl", ".ndjson", ".jsonlines", ".jl", ".json"), "json")
+_KINDS |= {".conllu": "conllu", ".spacy": "doc"}
+_SEPARATORS = ",;\t"
+_COLUMNS = {"id", "label", "sentence", "text"}  # a first line with two of them is that of a table
+
+
+def layout_of(path: Path, text_column: str | None = None) -> Kind:
+    """Return how a file is read. text_column: a column of tables, which all files of no other kind are then."""
+    return _KINDS.get(kind_of(path), "text" if text_column is None else "row")
+
+
+def warn_of_fields(path: Path, first: str, category: type[PlainTextWarning] = PlainTextWarning) -> None:
+    """Warn if a plain text looks like JSON lines or a table. first: its first line."""
+    name = "standard input" if str(path) == "-" else str(path)
+    if re.match(r'\ufeff?\s*\{\s*"', first):
+        told = "its first line is a JSON object. To have the fields read, give a file whose name ends in .jsonl"
+    elif (
+        kind_of(path) in (".csv", ".tsv")
+        or len(_COLUMNS & set(re.split(f"[{_SEPARATORS}]", first.strip().lower()))) > 1
+    ):
+        told = "it looks like a table. To have a column read, give embed a file of it and --text-column NAME"
+    else:
+        return
+    warnings.warn(f"{name} is read as text, though {told}.", category, stacklevel=2)
+
+
+def rows_of(file: IO[bytes], path: Path, column: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the first line of each row of a table, and its text and an object of all other columns, as JSON.
+
+    The first line names the columns; commas, semicolons or tabs separate them. Raises CorpusError.
+    """
+    lines = ((line or b"\n").decode("utf8", "surrogateescape") for line in lines_of(file))
+    first = next(lines, "").removeprefix("\ufeff")
+    rows = csv.reader(chain([first], lines), delimiter=max(_SEPARATORS, key=first.count), strict=True)
+    try:
+        header = next(rows, [])
+        if column not in header:
+            raise CorpusError(
+                f"{path}: its columns are {', '.join(header) or 'none'}. Expected {shown(column)} among them: name "
+                "another one with --text-column (text_column)."
+            )
+        number = rows.line_num + 1
+        for row in rows:
+            values = dict(zip(header, row))
+            yield number, json.dumps([values.pop(column, None), values]).encode() if row else b""
+            number = rows.line_num + 1
+    except csv.Error as error:
+        raise damaged(path, error) from error
 
 
 def name_of(source: str) -> str:
@@ -183,6 +237,9 @@ def sentences_of(doc: Doc) -> list[Span]:
     return list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]]
 
 
+Offsets = list[tuple[int, int]]
+
+
 class Unusable(Exception):
     """Raised for a line that can't be used, with the reason."""
 
@@ -223,30 +280,71 @@ def decode_line(line: bytes | None, number: int) -> str:
     return _without_nul(text.removeprefix("\ufeff") if number == 1 else text)
 
 
-def json_record(line: str) -> dict[str, Any]:
-    """Return the object of a line of JSON. Raises Unusable if it has neither "text" nor "tokens", or is no object."""
+def json_record(line: str, text_field: str | None = None) -> dict[str, Any]:
+    """Return the object of a line of JSON. Raises Unusable if it is none, or has no text.
+
+    text_field: the field with the text; None: "tokens" or "text".
+    """
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise Unusable(f"not JSON ({error})") from error
-    if not isinstance(record, dict) or not ("tokens" in record or "text" in record):
-        raise Unusable('no JSON object with "text" or "tokens"')
+    if not isinstance(record, dict) or not any(name in record for name in ([text_field] if text_field else _FIELDS)):
+        expected = shown(text_field) if text_field else '"text" or "tokens"'
+        raise Unusable(f"no JSON object with {expected}")
     return record
 
 
-def record_tokens(record: dict[str, Any]) -> list[str]:
-    """Return the "tokens" of an object. Raises Unusable if they are no words."""
-    words = record["tokens"]
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise Unusable('"tokens" is no list of strings')
-    return checked_words(words)
+_FIELDS = ("text", "tokens")
 
 
-def record_text(record: dict[str, Any]) -> str:
-    """Return the "text" of an object. Raises Unusable if it is no text that can be encoded."""
-    text = record["text"]
+def record_sentences(record: dict[str, Any]) -> list[tuple[list[str], Offsets | None]] | None:
+    """Return the words of each sentence of the "tokens" of an object, and their places in its "text" if they are told.
+
+    Tokens are strings, or objects with "text" or with "start" and "end", as Prodigy and spaCy's `Doc.to_json` write
+    them. "sents" divides those into sentences. None: there are none, or numbers beside a text, as of a tokenizer of
+    pieces: the text is to be split. Raises Unusable if they are no words.
+    """
+    tokens, text, sents = (record.get(name) for name in ("tokens", "text", "sents"))
+    if "tokens" not in record:
+        return None
+    if not isinstance(tokens, list):
+        raise Unusable('"tokens" is no list of strings or of objects')
+    if text is not None and tokens and all(type(token) is int for token in tokens):
+        return None
+    pairs = [_word_and_place(token, text) for token in tokens]
+    checked_words([word for word, _ in pairs])
+    known = all(place is not None for _, place in pairs) and bool(pairs)
+    starts = {each.get("start") for each in sents if isinstance(each, dict)} if isinstance(sents, list) else set()
+    sentences: list[tuple[list[str], Offsets | None]] = [([], [] if known else None)]
+    for word, place in pairs:
+        if place is not None and place[0] in starts:
+            sentences.append(([], [] if known else None))
+        if not word.isspace():
+            words, places = sentences[-1]
+            words.append(word)
+            if places is not None and place is not None:
+                places.append(place)
+    return sentences
+
+
+def _word_and_place(token: Any, text: Any) -> tuple[str, tuple[int, int] | None]:
+    word, place = token, None
+    if isinstance(token, dict):
+        start, end, word = (token.get(name) for name in ("start", "end", "text"))
+        if isinstance(text, str) and isinstance(start, int) and isinstance(end, int) and 0 <= start < end <= len(text):
+            word = text[start:end] if word is None else word
+            place = (start, end) if text[start:end] == word else None
+    if not isinstance(word, str):
+        raise Unusable('"tokens" is no list of strings or of objects with "text"')
+    return word, place
+
+
+def record_text(record: dict[str, Any], text_field: str | None = None) -> str:
+    """Return the text of an object. Raises Unusable if it is no text that can be encoded."""
+    text = record[text_field or "text"]
     if not isinstance(text, str):
-        raise Unusable('"text" is no string')
+        raise Unusable(f'"{text_field or "text"}" is no string')
     return encodable(_without_nul(text))
 
 
@@ -282,7 +380,6 @@ def encodable(text: str) -> str:
 
 
 Splitter = Callable[[str], list[str]]
-Offsets = list[tuple[int, int]]
 
 RENEWED_AFTER = 20_000_000  # characters after which the tokenizer is replaced by a new one
 _WORD = re.compile(r"\S+")

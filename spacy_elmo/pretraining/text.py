@@ -20,13 +20,14 @@ from ..formats.text import (
     docs_in,
     find_files,
     json_record,
-    kind_of,
+    layout_of,
     lines_of,
+    record_sentences,
     record_text,
-    record_tokens,
     sentences_of,
     splitter,
     unpacked,
+    warn_of_fields,
 )
 
 _LISTED = 10  # bad lines of a report
@@ -94,18 +95,18 @@ def _counted(source: str | os.PathLike[str], sentences: Iterator[list[str]], rep
 
 
 def _file(path: Path, split: Splitter, report: Report) -> Iterator[list[str]]:
-    kind = kind_of(path)
-    if kind == ".spacy":
+    kind = layout_of(path)
+    if kind == "doc":
         yield from _docs(path, report)
         return
-    if kind == ".conllu":
+    if kind == "conllu":
         raise CorpusError(
             f"{path}: a table of annotated words. Expected text: convert it to .spacy with python -m spacy "
             f"convert {path} . --converter conllu, and give the file that this writes. If it is packed, unpack it "
             "first."
         )
     with unpacked(path) as file:
-        yield from _lines(file, path, kind == ".jsonl", split, report)
+        yield from _lines(file, path, kind == "json", split, report)
 
 
 def _lines(file: IO[bytes], name: Path | str, is_json: bool, split: Splitter, report: Report) -> Iterator[list[str]]:
@@ -115,16 +116,17 @@ def _lines(file: IO[bytes], name: Path | str, is_json: bool, split: Splitter, re
             text = decode_line(line, number)
             if is_json and text.strip():
                 record = json_record(text)
-                words = record_tokens(record) if "tokens" in record else split(record_text(record))
+                divided = record_sentences(record)
+                sentences = [split(record_text(record))] if divided is None else [words for words, _ in divided]
             else:
-                words = split(text)
+                if number == 1:
+                    warn_of_fields(Path(name), text)
+                sentences = [split(text)]
         except Unusable as error:
             report.add_bad(name, number, str(error))
             continue
-        if words:
-            yield words
-        else:
-            report.blank += 1
+        yield from filter(None, sentences)
+        report.blank += not any(sentences)
 
 
 def _docs(path: Path, report: Report) -> Iterator[list[str]]:

@@ -1,5 +1,6 @@
 """Items of a corpus: every kind of file, packed or not, and what is made of them."""
 
+import csv
 import gzip
 import io
 import json
@@ -27,9 +28,10 @@ from spacy_elmo.corpus.reading import (
     sources_of,
     total_bytes,
 )
-from spacy_elmo.errors import CorpusError, StandardInputWarning
+from spacy_elmo.errors import CorpusError, PlainTextWarning, StandardInputWarning
 from spacy_elmo.formats.text import Tokenize as Tokenizer
 from spacy_elmo.formats.text import Unusable, blank
+from spacy_elmo.pretraining.text import read_sentences
 
 BLANKS = Parser(None, docs=False)
 ENGLISH = Parser(Tokenizer(partial(blank, "en")), docs=True)
@@ -113,6 +115,86 @@ def test_names_and_other_fields_of_json_lines(record: dict, name: str | None, me
     assert document.id == name
     assert document.meta == (None if meta is None else json.dumps(meta))
     assert document.text == (None if "tokens" in record else "a")
+
+
+TEXT = "We sat.\nYes"
+OBJECTS = [{"text": "We", "start": 0, "end": 2, "id": 0}, {"text": "sat", "start": 3, "end": 6},
+           {"text": ".", "start": 6, "end": 7}, {"text": "\n", "start": 7, "end": 8},
+           {"text": "Yes", "start": 8, "end": 11}]  # fmt: skip
+PLACES = [{name: token[name] for name in ("start", "end")} for token in OBJECTS]
+
+
+@pytest.mark.parametrize(
+    ("record", "sentences", "text", "meta"),
+    [
+        ({"text": TEXT, "tokens": OBJECTS, "spans": []}, [["We", "sat", ".", "Yes"]], TEXT, '{"spans": []}'),  # Prodigy
+        (
+            {"text": TEXT, "tokens": PLACES, "sents": [{"start": 0, "end": 7}, {"start": 8, "end": 11}]},
+            [["We", "sat", "."], ["Yes"]],
+            TEXT,
+            None,
+        ),
+        ({"tokens": [{"text": "New York"}]}, [["New York"]], None, None),
+        ({"text": "We sat", "tokens": [101, 2057]}, [["We", "sat"]], "We sat", '{"tokens": [101, 2057]}'),
+    ],
+)
+def test_tokens_that_are_objects(record: dict, sentences: list, text: str | None, meta: str | None) -> None:
+    document = BLANKS(Item("a.jsonl", 1, "json", json.dumps(record).encode()))
+    assert document is not None
+    assert (words([document]), document.text, document.meta) == (sentences, text, meta)
+    for sentence in document.sentences if text else ():
+        assert sentence.offsets is not None
+        assert [document.text[start:end] for start, end in sentence.offsets] == sentence.tokens  # type: ignore[index]
+
+
+def test_json_lines_that_doc_to_json_writes(tmp_path: Path) -> None:
+    doc = spacy.blank("en")("We sat on the bank.")
+    for name in ("jsonl", "ndjson", "json", "jsonlines", "jl"):
+        path = tmp_path / f"a.{name}"
+        path.write_text(json.dumps(doc.to_json()) + "\n", encoding="utf8")
+        expected = [[token.text for token in doc]]
+        assert words(parsed([path])) == expected
+        assert list(read_sentences(path)) == expected
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_a_column_of_a_table(separator: str, tmp_path: Path) -> None:
+    """A cell may have several lines."""
+    rows = [["id", "body", "label"], ["7", 'a "b"\nc', "x"], ["8", f"d{separator}e", "y"]]
+    path = tmp_path / "a.csv"
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        csv.writer(file, delimiter=separator).writerows(rows)
+    documents = list(BLANKS.documents(read_items([path], "body")))
+    assert [(d.text, d.id, d.meta, d.line) for d in documents] == [
+        ('a "b"\nc', "7", '{"label": "x"}', 2),
+        (f"d{separator}e", "8", '{"label": "y"}', 4),
+    ]
+    with pytest.raises(CorpusError, match="its columns are id, body, label"):
+        list(read_items([path], "text"))
+
+
+def test_a_field_of_json_lines() -> None:
+    item = Item("a.jsonl", 1, "json", b'{"body": "a b", "tokens": ["c"]}')
+    document = Parser(None, False, "body")(item)
+    assert document is not None
+    assert (words([document]), document.meta) == ([["a", "b"]], '{"tokens": ["c"]}')
+    with pytest.raises(Unusable, match="no JSON object with 'title'"):
+        Parser(None, False, "title")(item)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("a.txt", '{"text": "a"}\n', "its first line is a JSON object"),
+        ("a.csv", "a,b\n", "it looks like a table"),
+        ("a.txt", "id\ttext\n1\ta\n", "it looks like a table"),
+    ],
+)
+def test_fields_that_are_read_as_text(name: str, content: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content, encoding="utf8")
+    for read_all in (lambda path: list(read_items([path])), lambda path: list(read_sentences(path))):
+        with pytest.warns(PlainTextWarning, match=f"{name} is read as text, though {told}"):
+            read_all(tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -221,7 +303,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf"])
 def test_json_lines_on_standard_input_are_text(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(begin + b'{"text": "a"}\n{"text": "b"}\n')))
-    with pytest.warns(StandardInputWarning, match=r'begins with \{", .* ends in \.jsonl') as told:
+    with pytest.warns(StandardInputWarning, match=r"first line is a JSON object\. .* ends in \.jsonl") as told:
         assert words(parsed(sources_of(["-"]))) == [['{"text":', '"a"}'], ['{"text":', '"b"}']]
     assert len(told) == 1
 
