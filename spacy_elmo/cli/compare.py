@@ -62,11 +62,11 @@ def compare(
     gpu_id: GpuId = -1,
     force: Force = False,
 ) -> None:
-    """Train the same networks with ELMo and without it, and compare them.
+    """Train with ELMo and without it, and compare.
 
-    OUT gets the pipelines (elmo-0/model-best and baseline-0/model-best for seed 0) and scores.json. Settings of the
-    training are given as to spacy train: --training.max_steps 2000. A command that was stopped goes on after the last
-    training that ended.
+    The networks are the same but for ELMo. OUT gets the pipelines (elmo-0/model-best and baseline-0/model-best for seed
+    0) and scores.json. Settings of the training are given as to spacy train: --training.max_steps 2000. A command that
+    was stopped goes on after the last training that ended.
     """
     overrides = parse_config_overrides(ctx.args)
     networks = [ALONE, ELMO] if vectors is None else [ALONE, ELMO, VECTORS, BOTH]

@@ -70,10 +70,10 @@ def package(
     build: Built = Opt(Built.none, help="What to build in dist, in the package's folder"),
     force: Force = False,
 ) -> None:
-    """Make a package of a biLM, which others install with pip.
+    """Make a Python package of a biLM.
 
-    Where it is installed, NAME names the biLM in add_pipe, in configs and in commands. A model card that is there
-    already stays.
+    Others install it with pip. Then NAME names the biLM in add_pipe, in configs and in commands. A model card that is
+    there already stays.
     """
     from ..pretraining.language_model import CARD, has_softmax
     from ..pretraining.pack import pack
