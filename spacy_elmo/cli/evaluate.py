@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import sys
+from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext, redirect_stdout
-from itertools import islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -44,7 +45,7 @@ def evaluate(
     from ..pretraining.scoring import evaluate_text, total
     from ..pretraining.text import Report
 
-    streamed = per_sentence == STANDARD_OUTPUT
+    report, streamed = Report(), per_sentence == STANDARD_OUTPUT
     if per_sentence is not None and not streamed:
         texts = [] if text == STANDARD_INPUT else find_files(text)
         check_output(per_sentence, [*(folder / name for folder in folders_of(model) for name in FILES), *texts])
@@ -52,21 +53,32 @@ def evaluate(
         if text != STANDARD_INPUT:
             refuse_inside(text, per_sentence)
 
+    lines, files = array("q"), dict[str, int]()  # of each sentence; how many sentences each file has
+
+    def read_all() -> Iterator[list[str]]:
+        for sentence in islice(sentences_in(text, lang, report), sentences):
+            file, line = report.place
+            lines.append(line)
+            files[file] = files.get(file, 0) + 1
+            yield sentence
+
+    def places() -> Iterator[tuple[str, int]]:
+        return zip(chain.from_iterable(repeat(file, n) for file, n in files.items()), lines)
+
     def write_scores(scores: Iterable[Score]) -> Score:
         """Write a line for each sentence while its score comes, and return the score of the text."""
         if per_sentence is None or streamed:
-            return total(scores if per_sentence is None else _written(sys.stdout, scores))
+            return total(scores if per_sentence is None else _written(sys.stdout, scores, places()))
         with (
             replacing(per_sentence, CommandError) as temporary,
             writing(per_sentence, CommandError),
             temporary.open("w", encoding="utf8", newline="\n") as file,
         ):
-            return total(_written(file, scores))
+            return total(_written(file, scores, places()))
 
     with telling_if_stopped("stopped before all sentences were scored."):
-        language_model, report = LanguageModel.load(model, untrusted=True), Report()
-        read = islice(sentences_in(text, lang, report), sentences)
-        evaluation = evaluate_text(language_model, read, streams, write_scores)
+        language_model = LanguageModel.load(model, untrusted=True)
+        evaluation = evaluate_text(language_model, read_all(), streams, write_scores)
     score, n_words = evaluation.zero, len(language_model.words)
     scores = dict(zip(TITLES, (evaluation.unigram, score, evaluation.carried)))
     with redirect_stdout(sys.stderr) if streamed else nullcontext():
@@ -103,11 +115,12 @@ def evaluate(
         msg.good(f"{per_sentence}: {score.sentences:,} sentences")
 
 
-def _written(file: IO[str], scores: Iterable[Score]) -> Iterator[Score]:
-    file.write("\t".join(["sentence", "tokens", *COLUMNS]) + "\n")
-    for number, score in enumerate(scores, 1):
-        values = (*score.loss, *score.perplexities)
-        file.write("\t".join([str(number), str(score.tokens), *(f"{value:.9g}" for value in values)]) + "\n")
+def _written(file: IO[str], scores: Iterable[Score], places: Iterable[tuple[str, int]]) -> Iterator[Score]:
+    file.write("\t".join(["sentence", "tokens", *COLUMNS, "file", "line"]) + "\n")
+    for number, (score, (name, line)) in enumerate(zip(scores, places), 1):
+        values = (f"{value:.9g}" for value in (*score.loss, *score.perplexities))
+        source = name.encode("utf8", "surrogateescape").decode("utf8", "backslashreplace")
+        file.write("\t".join([str(number), str(score.tokens), *values, source, str(line)]) + "\n")
         yield score
 
 

@@ -43,6 +43,7 @@ class Report:
     blank: int = 0
     n_bad: int = 0
     bad: list[BadLine] = field(default_factory=list)
+    place = ("", 0)  # file and line of the sentence that was read last; no field, since the report is written to files
 
     def add_bad(self, file: Path | str, line: int, reason: str) -> None:
         self.n_bad += 1
@@ -125,6 +126,7 @@ def _lines(file: IO[bytes], name: Path | str, is_json: bool, split: Splitter, re
         except Unusable as error:
             report.add_bad(name, number, str(error))
             continue
+        report.place = (str(name), number)
         yield from filter(None, sentences)
         report.blank += not any(sentences)
 
@@ -142,6 +144,7 @@ def _docs(path: Path, report: Report) -> Iterator[list[str]]:
                 continue
             if words:
                 empty = False
+                report.place = (str(path), number)
                 yield words
         report.blank += empty
 

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 import torch
 from bilm_cases import bilm_of, random_datasets
+from spacy.tokens import Doc, DocBin
+from spacy.vocab import Vocab
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
@@ -125,7 +127,7 @@ def test_scores_of_each_sentence(model: Path, text: Path, tmp_path: Path) -> Non
     run(model, text, "--per-sentence", tmp_path / "scores.tsv")
     head, *rows = [line.split("\t") for line in (tmp_path / "scores.tsv").read_text(encoding="utf8").splitlines()]
     perplexities = ["perplexity_forward", "perplexity_backward", "perplexity_mean"]
-    assert head == ["sentence", "tokens", "loss_forward", "loss_backward", *perplexities]
+    assert head == ["sentence", "tokens", "loss_forward", "loss_backward", *perplexities, "file", "line"]
     expected = list(score_sentences(model_of(), TEXT))
     assert len(rows) == len(TEXT)
     for number, (row, words, score) in enumerate(zip(rows, TEXT, expected), 1):
@@ -133,7 +135,7 @@ def test_scores_of_each_sentence(model: Path, text: Path, tmp_path: Path) -> Non
         forward, backward = score.loss
         n = len(words) + 1
         values = [forward, backward, *(math.exp(mean / n) for mean in (forward, backward, (forward + backward) / 2))]
-        assert [float(value) for value in row[2:]] == pytest.approx(values, rel=1e-6)
+        assert [float(value) for value in row[2:-2]] == pytest.approx(values, rel=1e-6)
     record = run_json(model, text, "--per-sentence", tmp_path / "scores.tsv")  # and replaced
     total = sum(float(row[2]) for row in rows)
     assert record["zero_state"]["forward"] == pytest.approx(math.exp(total / 19), rel=1e-6)
@@ -150,7 +152,7 @@ def test_a_dash_is_a_stream(model: Path, text: Path, tmp_path: Path, monkeypatch
     expected = run_json(model, text, "--per-sentence", "scores.tsv")
     arguments = ["elmo", "evaluate", str(model), "-", "--per-sentence", "-", "--json"]
     result = commands.invoke(*arguments, stdin=text.read_text(encoding="utf8"))
-    assert result.stdout == Path("scores.tsv").read_text(encoding="utf8")
+    assert result.stdout == Path("scores.tsv").read_text(encoding="utf8").replace(str(text), "standard input")
     assert json.loads(result.stderr)["zero_state"] == expected["zero_state"]
     assert not Path("-").exists()
     empty = commands.invoke(*arguments, stdin="\n", code=1)
@@ -162,6 +164,12 @@ def test_a_language_and_bad_lines(model: Path, tmp_path: Path) -> None:
     (tmp_path / "raw.txt").write_bytes(b"The cat sat.\n\xff\xfe\n")
     record = run_json(model, tmp_path / "raw.txt", "--lang", "en")
     assert (record["tokens"], record["unknown"], record["bad_lines"]) == (4, 1, 1)
+    (tmp_path / "more.spacy").write_bytes(DocBin(docs=[Doc(Vocab(), []), Doc(Vocab(), ["The cat"])]).to_bytes())
+    rows = commands.invoke("elmo", "evaluate", model, tmp_path / "*.[st]*", "--per-sentence", "-").stdout.splitlines()
+    assert [line.split("\t")[-2:] for line in rows][1:] == [
+        [str(tmp_path / "more.spacy"), "2"],
+        [str(tmp_path / "raw.txt"), "1"],
+    ]
     output = run(model, tmp_path / "raw.txt")
     assert "lines left out: 1" in output
     assert "line 2" in output
