@@ -106,7 +106,7 @@ _FEW_UPDATES = 200  # epochs are raised until a run has that many
 _LEAST_STREAMS = 16
 _MOST_EPOCHS = 5.0  # of a config without a text, if it trains from random weights
 _WARMUP_PART = 10  # the warm-up is at most this part of the updates
-_EVALUATIONS = 5  # of a run
+_EVALUATIONS = 10  # of a run, at least
 # A sampled softmax needs more words than it draws. Words at blanks, punctuation included, are more than the
 # tokenizer's.
 _WORDS_PER_NEGATIVE = 2
@@ -192,4 +192,5 @@ def fit(config: PretrainConfig, size: TextSize, own_words: bool = True) -> Fit:
 
 
 def _enough_updates(config: PretrainConfig) -> int:
-    return max(_ENOUGH_UPDATES, _WARMUP_PART * config.training.schedule.warmup_steps)
+    warmup, every = config.training.schedule.warmup_steps, config.evaluation.every
+    return max(_ENOUGH_UPDATES, _WARMUP_PART * warmup, _EVALUATIONS * every)
