@@ -17,7 +17,7 @@ from spacy.cli._util import Arg, Opt, app, parse_config_overrides, setup_gpu, st
 from spacy.cli.init_config import Optimizations
 from spacy.cli.train import train
 from spacy.tokens import DocBin
-from spacy.training import Corpus
+from spacy.util import registry
 from thinc.api import Config, fix_random_seed
 
 from ..corpus.bilm import BiLMChoice
@@ -164,7 +164,8 @@ def _run(
     fix_random_seed()
     setup_gpu(gpu_id, silent=True)
     nlp = spacy.load(best)
-    scores = nlp.evaluate(list(Corpus(data["test"])(nlp)))
+    reader = nlp.config.interpolate()["corpora"]["dev"] | {"path": str(data["test"])}
+    scores = nlp.evaluate(list(registry.resolve({"corpus": reader})["corpus"](nlp)))
     megabytes = sum(file.stat().st_size for file in best.rglob("*") if file.is_file()) / 1e6
     kept = {name: value for name, value in scores.items() if isinstance(value, float)}
     return Run(network, seed, minutes, megabytes, kept.pop("speed"), kept)
