@@ -65,6 +65,7 @@ dist: $(VENV)/installed-release
 	rm -r dist/plain
 	$(BIN)/python -m build --outdir dist packages/en_mini_softmax
 	$(BIN)/python -m build --outdir dist packages/en_midi
+	$(BIN)/python -m build --outdir dist packages/la_mini
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python -m scripts.check_dist dist
 

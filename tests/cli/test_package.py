@@ -66,7 +66,7 @@ def test_an_installed_package(model: Path, tmp_path: Path, monkeypatch: pytest.M
         assert row in told
 
 
-@pytest.mark.parametrize("folder", ["en_midi", "en_mini_softmax"])
+@pytest.mark.parametrize("folder", ["en_midi", "la_mini", "en_mini_softmax"])
 def test_packages_of_the_repository(model: Path, tmp_path: Path, folder: str) -> None:
     setup = configparser.ConfigParser()
     setup.read(ROOT / "packages" / folder / "setup.cfg", encoding="utf8")

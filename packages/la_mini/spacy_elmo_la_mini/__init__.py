@@ -1,0 +1,8 @@
+"""la_mini, a biLM for spacy-elmo."""
+
+from pathlib import Path
+
+
+def folder() -> Path:
+    """Where the files are."""
+    return Path(__file__).parent
