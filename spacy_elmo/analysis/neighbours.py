@@ -15,6 +15,7 @@ import numpy.typing as npt
 from ..allennlp.embedder import BarSetting, ElmoEmbedder, bar_of, split_texts
 from ..errors import PATH_FOLDER, CorpusError, ElmoError, SettingsError, shown
 from ..formats.atomic import is_unfinished, replacing_folder, writing
+from ..formats.paths import expanded
 from ..formats.strict_json import read_json
 from ..formats.text import find_files, refuse_inside
 from ..models.shim import fingerprint_of
@@ -186,7 +187,7 @@ def build_index(
 
     Raises ElmoError if the source, the folder or a setting can't be used.
     """
-    target = Path(os.path.realpath(folder))
+    target = Path(os.path.realpath(expanded(folder)))
     _refuse_present(target, replace)
     refuse_inside(source, target)
     layer, bilm = checked_layer(layer, embedder.options.layers), fingerprint(embedder)
@@ -251,7 +252,7 @@ class WordIndex:
     """
 
     def __init__(self, folder: str | os.PathLike[str], embedder: ElmoEmbedder) -> None:
-        self.folder, self.embedder = Path(folder), embedder
+        self.folder, self.embedder = expanded(folder), embedder
         self.header: Header = read_header(self.folder)
         if is_unfinished(self.folder):
             raise self._damaged("a process was killed while it replaced the files")

@@ -25,6 +25,7 @@ from wasabi.util import NO_UTF8
 
 from .. import errors
 from ..errors import ElmoError
+from ..formats.paths import expanded
 from ..formats.vectors import DeferredErrorFile
 
 Parameters = ParamSpec("Parameters")
@@ -139,6 +140,16 @@ class Commands(TyperGroup):
         return super().parse_args(ctx, args)
 
 
+_TEXTS = ("query", "text", "word", "words")  # options whose strings are no paths
+
+
+def _expanded(name: str, value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(_expanded(name, each) for each in value)
+    is_path = type(value) is str and value.startswith("~") and name not in _TEXTS
+    return type(value)(expanded(value)) if is_path or isinstance(value, Path) else value
+
+
 def with_exit_codes(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
     """Return a command that exits with 1 after an error, and as shells report it if a signal ends it.
 
@@ -152,7 +163,7 @@ def with_exit_codes(command: Callable[Parameters, None]) -> Callable[Parameters,
         try:
             with plain_warnings(), stoppable():
                 try:
-                    command(*args, **kwargs)
+                    command(*args, **{name: _expanded(name, value) for name, value in kwargs.items()})
                 finally:
                     if sys.stdout is not None:  # None: it was closed from the beginning
                         sys.stdout.flush()

@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 
 from ..errors import EMBED_SAME, PATH_FOLDER, CorpusError, SettingsError, shown
 from ..formats.atomic import folder_lock, remove_leftovers, writing
+from ..formats.paths import expanded
 from ..models.types import is_whole
 from .bilm import BiLMChoice
 from .manifest import SHARDS, Manifest, ShardFacts, Summary, refuse_foreign
@@ -31,7 +32,7 @@ class Output(NamedTuple):
     @classmethod
     def of(cls, path: str | Path, format: str | None, sharded: bool) -> Output:
         """Return what a path and a format mean (see `embed`). sharded: whether a size of shards was given."""
-        path = Path(path)
+        path = expanded(path)
         if str(path) in ("-", "."):
             raise SettingsError(
                 f"the output is {shown(str(path))}. Expected the name of a file, like vectors.parquet, or of a "
@@ -138,7 +139,7 @@ def embed(
     """
     begun = time.monotonic()
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
-    target = Output.of(Path(output), format, shard_size is not None)
+    target = Output.of(expanded(output), format, shard_size is not None)
     if shard_size is not None and (not is_whole(shard_size) or shard_size < 1):
         raise SettingsError(f"shard_size is {shown(shard_size)}. Expected a whole number, 1 or more.")
     check_processes(engine, address, workers)

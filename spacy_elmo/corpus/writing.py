@@ -19,6 +19,7 @@ from spacy.vocab import Vocab
 
 from ..errors import SettingsError, VectorsError, shown
 from ..formats.atomic import replacing, writing
+from ..formats.paths import expanded
 from ..formats.strict_json import read_json
 from ..formats.text import line_of
 from ..formats.vectors import VectorsWriter
@@ -55,6 +56,7 @@ class Selection:
         if str(layers) in NAMES:
             return cls(str(layers), dtype=dtype, sentence=sentence)
         is_path = isinstance(layers, str | os.PathLike)
+        layers = expanded(layers) if isinstance(layers, str | os.PathLike) else layers
         if not isinstance(layers, Mapping) and not (is_path and Path(layers).is_file()):
             got = shown(str(layers) if is_path else layers)
             raise SettingsError(

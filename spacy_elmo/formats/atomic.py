@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import FILE_UNWRITABLE, ElmoError
+from .paths import expanded
 
 # A file's name has 255 bytes at most on all common file systems. A temporary file adds 38, and one of it 38 more.
 _NAME_BYTES = 150
@@ -25,7 +26,7 @@ def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[
     If it raises, an earlier file stays as it was. Of a symbolic link, the target is replaced. Raises `error` if that
     is no regular file, or what this process prints to, or if it can't be written.
     """
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(expanded(path)))
     if not target.parent.is_dir():
         raise error(f"{target}: can't be written, because the folder {target.parent} does not exist.")
     if target.exists() and not target.is_file():  # a folder, a pipe, or a device such as /dev/null
@@ -80,7 +81,7 @@ def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: 
     killed then, is_unfinished(path) is true until the folder is replaced again. Files of `names` that the block does
     not write are deleted, and others stay. If the block raises, nothing changes.
     """
-    folder = Path(os.path.realpath(path))
+    folder = Path(os.path.realpath(expanded(path)))
     # files can't be moved to another file system
     parent = folder if os.path.ismount(folder) else folder.parent
     temporary = parent / f".{uuid.uuid4().hex}.tmp"
@@ -139,7 +140,7 @@ def remove_leftovers(folder: Path, error: type[ElmoError]) -> None:
 
 def remove_leftovers_of(path: Path, error: type[ElmoError]) -> None:
     """Delete what killed processes left of one file (see `replacing`), which no other process may be writing."""
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(expanded(path)))
     name = re.compile(rf"\.+{re.escape(target.name)}\.(.+\.)?[0-9a-f]{{32}}\.tmp")
     with writing(path, error):
         for other in target.parent.iterdir() if target.parent.is_dir() else ():

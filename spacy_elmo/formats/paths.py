@@ -14,6 +14,11 @@ from ..errors import FILE_MISSING, FILE_NOT_REGULAR, ElmoError, shown
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """Return a path of the user, whose ~ at its begin is the home folder."""
+    return Path(os.path.expanduser(path))
+
+
 def refuse_address(path: str | os.PathLike[str], error: type[ElmoError]) -> None:
     """Raise `error` if a path of the user is an address such as s3://..., has a NUL character, or is no path."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
@@ -31,11 +36,12 @@ def refuse_address(path: str | os.PathLike[str], error: type[ElmoError]) -> None
 def existing_file(path: str | os.PathLike[str], expected: str, error: type[ElmoError]) -> Path:
     """Return the path of a regular file. Raises `error` as `refuse_address` does, and if there is no such file."""
     refuse_address(path, error)
+    path = expanded(path)
     if not os.path.exists(path):  # also False if the name is too long
         raise error(FILE_MISSING.format(path=path, expected=expected))
     if not os.path.isfile(path):
         raise error(FILE_NOT_REGULAR.format(path=path, expected=expected))
-    return Path(path)
+    return path
 
 
 def sha256_of(file: Path | BinaryIO) -> str:

@@ -25,6 +25,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
 from ..errors import EMBED_SAME, SOURCE_DAMAGED, CommandError, CorpusError, PlainTextWarning, listed, shown
+from .paths import expanded
 from .vectors import key_problem
 
 EXPECTED = "text, one sentence a line (plain, .gz, .xz or .zst), .jsonl or .spacy files: one, a folder or a pattern"
@@ -40,7 +41,7 @@ def find_files(
     are left out, links to folders are not followed, and neither is the folder `output`.
     expected: what messages say that a source is.
     """
-    path = Path(source)
+    path = expanded(source)
     problem = "no such file or folder, and no pattern that matches a file"
     if not os.fspath(source):  # Path("") is the current folder
         raise CorpusError(f'"": {problem}. Expected {expected}.')
@@ -59,7 +60,7 @@ def find_files(
         hidden = _n_hidden(path)  # dots that the user wrote
         visible = sorted(file for file in files if _n_hidden(file) == hidden and file.is_file())
         if output is not None:
-            excluded = Path(output).resolve()
+            excluded = expanded(output).resolve()
             visible = [file for file in visible if not file.resolve().is_relative_to(excluded)]
     if not visible:
         raise CorpusError(f"{path}: {problem}. Expected {expected}.")
@@ -90,7 +91,9 @@ def refuse_inside(
 ) -> None:
     """Raise CorpusError if the file or folder to be written, `target`, would belong to a source (see `find_files`)."""
     with _usable(source, EXPECTED):
-        root, resolved = (Path(os.path.realpath(path)) for path in (source, target))  # resolve() fails if links loop
+        root, resolved = (
+            Path(os.path.realpath(expanded(path))) for path in (source, target)
+        )  # resolve() fails if links loop
     inside = resolved.is_relative_to(root)
     if not inside and glob.has_magic(str(source)):
         inside = any(file.resolve().is_relative_to(resolved) for file in find_files(source, output))

@@ -26,6 +26,7 @@ import numpy.typing as npt
 from ..errors import ElmoError, VectorsError, shown
 from .atomic import replacing, writing
 from .hdf5 import MAX_BYTES, Floats, allowed_bytes, check_dataset, find_dataset, open_hdf5, read_dataset, read_string
+from .paths import expanded
 from .untrusted import Result, allow, ask, unfit_error
 
 INDEX_NAME = "sentence_to_index"
@@ -82,7 +83,7 @@ class VectorsWriter:
     def __init__(
         self, path: str | os.PathLike[str], *, index: bool = True, named: str | os.PathLike[str] | None = None
     ) -> None:
-        self.path, self.index = Path(path), index
+        self.path, self.index = expanded(path), index
         self._named = self.path if named is None else Path(named)
         self._indices: dict[str, str] = {}
         self._n_written = 0

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CacheError, CacheWarning, SettingsError, shown
-from ..formats.paths import refuse_address
+from ..formats.paths import expanded, refuse_address
 from .engine import Layers
 from .workers import fork_lock
 
@@ -181,7 +181,7 @@ class LayersFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         refuse_address(path, CacheError)
-        self.path = os.path.abspath(path)
+        self.path = os.path.abspath(expanded(path))
         self._check_regular()
         self._writes = True
         self._damaged: set[bytes] = set()

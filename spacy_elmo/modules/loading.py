@@ -16,6 +16,7 @@ from .. import bilms, kernels
 from ..errors import ElmoError, SettingsError, shown
 from ..formats.names import PUBLISHED, folder_named, is_hidden, is_named
 from ..formats.options import BiLMOptions, read_options
+from ..formats.paths import expanded
 from ..formats.weights import read_weights
 from .bilm import BiLM
 
@@ -143,7 +144,7 @@ def check_files(options_file: File | None, weight_file: File | None, bilm: File 
 
 def can_name_bilm(name: File) -> bool:
     """Return whether a name can be that of a biLM: "en_mini", a published one, one in a package, or a folder."""
-    return os.fspath(name) == EMBEDDED or is_named(name) or Path(name).is_dir()
+    return os.fspath(name) == EMBEDDED or is_named(name) or expanded(name).is_dir()
 
 
 def best_of_run(folder: Path) -> Path:
@@ -171,7 +172,7 @@ def find_bilm(bilm: File) -> Path:
         return Path(embedded_files()[0]).parent
     if is_named(bilm):
         return folder_named(bilm)
-    folder = best_of_run(Path(bilm))
+    folder = best_of_run(expanded(bilm))
     if is_hidden(bilm) and not (folder / OPTIONS).exists():
         raise unknown_bilm_error(bilm)
     return folder
@@ -193,7 +194,7 @@ def _files_of(bilm: File, *, weights: bool = False) -> tuple[str, str]:
 
 def _is_options(name: File) -> bool:
     """Return whether a name is that of a file, an options.json without its weights, and not of a biLM."""
-    path = Path(name)
+    path = expanded(name)
     return not can_name_bilm(name) and (path.suffix == ".json" or (path.is_file() and not is_packed(path)))
 
 
@@ -278,7 +279,9 @@ def card_language(options_file: str | None) -> str | None:
     Returns None if there is no card, or it names no language that spaCy knows.
     """
     try:
-        with (Path(options_file or embedded_files()[0]).parent / CARD).open(encoding="utf8", errors="replace") as card:
+        with (expanded(options_file or embedded_files()[0]).parent / CARD).open(
+            encoding="utf8", errors="replace"
+        ) as card:
             row = ROW.search(card.read(CARD_CHARACTERS))
     except (OSError, ValueError):  # ValueError: a path with a NUL character
         return None

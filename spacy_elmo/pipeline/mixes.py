@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import IO, Any
 
 import srsly
@@ -12,6 +11,7 @@ from spacy.training.loggers import console_logger
 from thinc.api import Model, to_numpy
 
 from ..errors import CommandError
+from ..formats.paths import expanded
 from ..models.listener import source_name
 from ..models.scalar_mix import NAME, softmax
 
@@ -126,7 +126,7 @@ def _numbers(mixes: list[LearnedMix]) -> dict[str, float]:
 
 def _write(path: str, mode: str, text: str) -> None:
     try:
-        with Path(path).open(mode, encoding="utf8") as file:
+        with expanded(path).open(mode, encoding="utf8") as file:
             file.write(text)
     except OSError as error:
         raise CommandError(

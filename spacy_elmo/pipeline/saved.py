@@ -12,6 +12,7 @@ from spacy.util import is_package
 from ..errors import CommandError, ElmoError
 from ..formats.names import folders_of_packages, is_named
 from ..formats.options import BiLMOptions
+from ..formats.paths import expanded
 from ..models.shim import BiLMShim, bilm_shims
 from ..modules import Arrays
 from ..modules.loading import EMBEDDED, OPTIONS, WEIGHTS
@@ -20,7 +21,7 @@ from .elmo import ElmoPipe
 
 def is_pipeline(model: str) -> bool:
     """Whether what the user typed is a saved pipeline: a folder with a config.cfg and a meta.json, or a package."""
-    folder = Path(model)
+    folder = expanded(model)
     if folder.exists():
         return (folder / "config.cfg").is_file() and (folder / "meta.json").is_file()
     if model == EMBEDDED or is_named(model):
@@ -66,9 +67,9 @@ def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:
 def load_tokenizer(pipeline: str) -> Language:
     """Return a saved pipeline without its pipes, for its tokenizer. Raises CommandError if it can't be loaded."""
     try:
-        folder = util.get_package_path(pipeline) if is_package(pipeline) else Path(pipeline)
+        folder = util.get_package_path(pipeline) if is_package(pipeline) else expanded(pipeline)
         meta = util.get_model_meta(folder)
-        return spacy.load(pipeline, exclude=[*meta["pipeline"], *meta.get("disabled", [])])
+        return spacy.load(folder, exclude=[*meta["pipeline"], *meta.get("disabled", [])])
     except Exception as error:  # a damaged folder fails anywhere in spaCy
         raise not_loaded(pipeline, error) from error
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from thinc.api import Config
@@ -17,6 +16,7 @@ from thinc.api import Config
 from ..errors import ElmoError, SettingsError, shown
 from ..formats.atomic import replacing, writing
 from ..formats.options import KEYS, BiLMOptions, read_options
+from ..formats.paths import expanded
 from ..formats.text import name_of
 from ..modules.loading import find_bilm
 from .language_model import OPTIONS, refuse_new_run
@@ -302,12 +302,14 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
     _refuse_unknown(given, ", given on the command line")
     tree: Tree = {}
     try:
-        written = dict(flat(Config().from_str(Path(path).read_text(encoding="utf8"), interpolate=False)))
+        written = dict(flat(Config().from_str(expanded(path).read_text(encoding="utf8"), interpolate=False)))
         _refuse_unknown(written)
         values = {key: entry.default for key, entry, is_section in _fields() if not is_section}
         values |= {key: _unescaped(value) for key, value in written.items() if value != {}}  # an empty section
         for key, value in (values | given).items():
             *sections, name = key.split(".")
+            if sections == ["paths"] and isinstance(value, str):
+                value = os.path.expanduser(value)
             place = tree
             for section in sections:
                 place = place.setdefault(section, {})

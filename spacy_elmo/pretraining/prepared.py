@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ..errors import SOURCE_DAMAGED, CorpusError, shown
 from ..formats.atomic import UNFINISHED, is_unfinished, replacing_folder, writing
+from ..formats.paths import expanded
 from ..formats.text import BadLine, find_files, refuse_inside, splitter
 from .text import Report, heldout_sentences, read_files
 
@@ -67,7 +68,7 @@ class PreparedCorpus:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+        self.folder = expanded(folder)
         if not (self.folder / META).exists():
             raise CorpusError(
                 f"{folder}: no prepared corpus. Expected the folder that preparing a text has made. A run that has "
@@ -195,6 +196,7 @@ def prepare(
 
     source, language: see `read_sentences`. output: a folder whose files do not belong to the source.
     """
+    folder = expanded(folder)
     refuse_inside(source, folder, output)
     files = find_files(source, output)
     sources = source_files(files)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ..errors import FILE_UNREADABLE, CorpusError, SettingsError, shown
 from ..formats.atomic import replacing, writing
 from ..formats.characters import too_long
+from ..formats.paths import expanded
 from ..formats.text import lines_of
 from .prepared import PreparedCorpus
 
@@ -163,12 +164,13 @@ class Vocabulary:
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Vocabulary:
         """Read a vocabulary, and vocabulary.counts.npy, if it is there, for vocabulary.txt."""
-        words = read_words(Path(path))
-        return cls(words, _read_counts(Path(path), len(words)))
+        path = expanded(path)
+        words = read_words(path)
+        return cls(words, _read_counts(path, len(words)))
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write what `read` reads. After a kill it may have no counts; it never has those of another vocabulary."""
-        counts_file = counts_path(Path(path))
+        counts_file = counts_path(expanded(path))
         with replacing(path, CorpusError) as temporary, writing(path, CorpusError):
             temporary.write_text("".join(f"{word}\n" for word in self.words), encoding="utf8", newline="\n")
             counts_file.unlink(missing_ok=True)

@@ -13,9 +13,13 @@ from commands import run
 from embedded_case import TEXT, model_of
 from spacy.tokens import Doc
 
-from spacy_elmo import ElmoEmbedder
+from spacy_elmo import Elmo, ElmoEmbedder
+from spacy_elmo.analysis.neighbours import build_index
+from spacy_elmo.corpus import embed
 from spacy_elmo.errors import ElmoError
 from spacy_elmo.formats.paths import sha256_of
+from spacy_elmo.pretraining.config import read_config
+from spacy_elmo.pretraining.prepared import prepare
 
 NAME, WORDS = "en_midi", ["the", "dog", "sat", "."]
 
@@ -177,3 +181,34 @@ def test_before_the_first_evaluation(folder: Path, tmp_path: Path, model: str) -
         assert "has not written all of model-best yet" in output
         assert "lower evaluation.every" in output
     assert not new.exists()
+
+
+def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is written to a folder that is called ~."""
+    home, here = tmp_path / "home", tmp_path / "here"
+    here.mkdir()
+    shutil.copytree(tmp_path / "files", home / "bilm")
+    (home / "text.txt").write_text("We sat .\n" * 3, encoding="utf8")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.chdir(here)
+    options, weights = "~/bilm/options.json", "~/bilm/weights.hdf5"
+    run("elmo", "vocab", "~/text.txt", "~/words.txt")
+    run("elmo", "embed", "~/text.txt", "~/a.hdf5", "--model", "~/bilm")
+    run("elmo", "embed", "~/text.txt", "~/b.spacy", "--options-file", options, "--weight-file", weights)
+    run("elmo", "init-pretrain-config", "~/a.cfg", "--train", "~/text.txt", "--size", "tiny")
+    run("elmo", "info", "~/bilm")
+    config = read_config("~/a.cfg", {"paths.vocabulary": "~/words.txt"})
+    assert (config.paths.train, config.paths.vocabulary) == (str(home / "text.txt"), str(home / "words.txt"))
+    embed("~/text.txt", "~/c.spacy", bilm="~/bilm", layers="top")
+    embed("~/t*.txt", "~/vectors", format="spacy", bilm="~/bilm")
+    assert ElmoEmbedder("~/bilm").options == ElmoEmbedder(options, weights).options
+    assert Elmo(options, weights, 1).get_output_dim()
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("elmo", config={"model": {"bilm": "~/bilm"}, "cache_file": "~/cache"})
+    assert nlp("We sat")._.elmo.shape[0] == 2
+    build_index("~/text.txt", "~/index", ElmoEmbedder("~/bilm"))
+    assert len(prepare("~/text.txt", "~/prepared")) == 3
+    names = ["a.cfg", "a.hdf5", "b.spacy", "c.spacy", "index", "prepared", "vectors", "words.txt"]
+    assert set(names) <= {path.name for path in home.iterdir()}
+    assert not [*here.iterdir()]
