@@ -66,7 +66,9 @@ def embed(
     workers: int | None = Opt(None, min=1, metavar="N", help="Processes that make shards; default: 1, or Ray's cores"),
     engine: str = Opt("local", metavar="NAME", help="What runs the processes: local, or ray for several machines"),
     address: str | None = Opt(None, metavar="ADDRESS", help="Of a Ray cluster: auto or host:port"),
-    shard_size: int | None = Opt(None, min=1, metavar="N", help="Bytes of text in a shard; default: 1,000,000"),
+    shard_size: int | None = Opt(
+        None, min=1, metavar="N", help="Bytes of text in a shard; default: for some seconds each"
+    ),
     resume: bool = Opt(True, "--resume/--no-resume", help="Go on with the shards in OUT, or delete them"),
     quiet: bool = Opt(False, "--quiet", help="Show warnings and errors only"),
     all_: bool = Opt(False, "--all", help="The same as --layers all"),
@@ -111,7 +113,10 @@ def embed(
     target = Output.of(output, format_, shard_size is not None)
     stopped = f"stopped. The finished shards stay in {output}: the same command goes on with the others."
     if target.single:
-        stopped = f"stopped. {output} was not written. If there was a file of that name before, it is unchanged."
+        stopped = (
+            f"stopped. {output} was not written. If there was a file of that name before, it is unchanged. With a "
+            "folder as the output (--shard-size makes one in any format), the same command would go on."
+        )
     with telling_if_stopped(stopped):
         flags = {"--all": ("all", all_), "--top": ("top", top), "--average": ("mean", average)}
         given = [option for option, (_, is_given) in flags.items() if is_given]

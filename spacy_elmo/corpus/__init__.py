@@ -4,12 +4,13 @@
 a Ray cluster (workers.py): shards.py makes documents of its items, embeds their sentences and writes a file with one of
 the formats (writing.py). manifest.py lists the finished shards.
 
-`EmbedColumns` embeds the columns of a table in memory.
+`find_sentence` (finding.py) finds a sentence in what was written. `EmbedColumns` embeds the columns of a table.
 """
 
 from .bilm import BiLMChoice
 from .columns import EmbedColumns
 from .embedding import embed
+from .finding import FoundSentence, find_sentence
 from .manifest import Summary
 
-__all__ = ["BiLMChoice", "EmbedColumns", "Summary", "embed"]
+__all__ = ["BiLMChoice", "EmbedColumns", "FoundSentence", "Summary", "embed", "find_sentence"]

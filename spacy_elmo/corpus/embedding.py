@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 
 from ..errors import EMBED_SAME, PATH_FOLDER, CorpusError, SettingsError, shown
 from ..formats.atomic import folder_lock, remove_leftovers, writing
+from ..formats.options import BiLMOptions
 from ..formats.paths import expanded
 from ..models.types import is_whole
 from .bilm import BiLMChoice
@@ -80,9 +81,13 @@ class Output(NamedTuple):
             )
 
 
-SHARD_BYTES = 1_000_000  # of text; about 200,000 tokens
 ENGINES = ("local", "ray")
 Name = str | os.PathLike[str]
+
+
+def shard_bytes(options: BiLMOptions) -> int:
+    """Return how many bytes of text a shard has by default, so that one takes some seconds: a kill loses no more."""
+    return min(1_000_000, max(20_000, 1_500_000_000_000 // options.n_parameters))
 
 
 def embed(
@@ -129,7 +134,8 @@ def embed(
     engine: what runs the processes: "local", this machine; or "ray", all machines of a Ray cluster.
     address: of the Ray cluster: "auto" (this machine's) or "host:port"; None: the connection that this process has, or
         the cluster that RAY_ADDRESS names, or this machine's; without any, Ray is started for the call.
-    shard_size: bytes of text in a shard; None: SHARD_BYTES.
+    shard_size: bytes of text in a shard; None: as in an earlier command, or fewer the larger the biLM is (see
+        `shard_bytes`).
     resume: whether to go on with an earlier command; false: its shards are deleted.
     code: Python file with functions that a saved pipeline needs. The workers import it; None: they import nothing.
     progress: is called with the numbers of tokens and of bytes of text that were done since the call before.
@@ -158,7 +164,6 @@ def embed(
     if target.single:
         _embed_into_file(names, files, read_items(files, text_column), settings, summary, progress)
     else:
-        shard_size = shard_size or SHARD_BYTES
         items = read_items(files, text_column)
         _embed_into_folder(items, settings, summary, engine, address, workers, shard_size, resume, progress)
     if not summary.sentences:
@@ -208,7 +213,7 @@ def _embed_into_folder(
     engine: str,
     address: str | None,
     workers: int | None,
-    shard_size: int,
+    shard_size: int | None,
     resume: bool,
     progress: OnProgress,
 ) -> None:
@@ -224,7 +229,7 @@ def _embed_into_folder(
         "tokenizer": "blanks" if settings.tokenized else settings.lang or settings.bilm.saved_pipeline,
         "docs": settings.docs,
         "text_field": settings.text_field,
-        "shard_size": shard_size,
+        "shard_size": shard_size or shard_bytes(writer.bilm.options),
         "biLM": writer.bilm.fingerprint,
     }
     with ExitStack() as held:
@@ -234,10 +239,10 @@ def _embed_into_folder(
             folder.mkdir(parents=True, exist_ok=True)
             refuse_foreign(folder)  # before the lock is written there
         held.enter_context(folder_lock(folder, CorpusError))
-        manifest = Manifest(folder, decisive, resume)
+        manifest = Manifest(folder, decisive, resume, shard_size is None)
 
         def missing() -> Iterator[Shard]:
-            for shard in cut(items, shard_size):
+            for shard in cut(items, manifest.shard_size):
                 summary.shards += 1
                 if manifest.is_done(shard.number, shard.digest()):
                     summary.resumed += 1

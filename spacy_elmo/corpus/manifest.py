@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import CorpusError
 from ..formats.atomic import is_leftover, replacing, writing
 from ..formats.text import BadLine
+from ..models.types import is_whole
 from .reading import EXPECTED
 
 MANIFEST, SKIPPED, SHARDS, LOCK = "manifest.jsonl", "skipped.jsonl", "shards", ".lock"
@@ -45,14 +46,15 @@ class Manifest:
 
     settings: all that decides what is in the shards. An earlier command must have had the same.
     resume: whether shards of an earlier command are kept; false: they are deleted.
+    keep_size: whether the shard_size of an earlier command is kept.
 
     The attribute `facts` has the finished shards by their numbers.
     """
 
-    def __init__(self, folder: Path, settings: dict[str, Any], resume: bool) -> None:
+    def __init__(self, folder: Path, settings: dict[str, Any], resume: bool, keep_size: bool = False) -> None:
         self.folder = folder
         self.facts: dict[int, ShardFacts] = {}
-        self._settings = {"version": VERSION, **settings}
+        self._settings, self._keep_size = {"version": VERSION, **settings}, keep_size
         self._path = folder / MANIFEST
         with writing(folder, CorpusError):
             if not resume:
@@ -64,6 +66,11 @@ class Manifest:
                 self._write_all()  # without a line that a killed command has not written to its end
             else:
                 self._append(self._settings)
+
+    @property
+    def shard_size(self) -> int:
+        """The bytes of text in a shard."""
+        return int(self._settings["shard_size"])
 
     def is_done(self, number: int, digest: str) -> bool:
         """Return whether a shard is finished. Raises CorpusError if it was made of other text."""
@@ -103,6 +110,13 @@ class Manifest:
             all_facts = [ShardFacts(**json.loads(line)) for line in lines[1:]]
         except (ValueError, TypeError) as error:
             raise CorpusError(f"{self._path}: damaged ({error}). {_ANEW.capitalize()}.") from error
+        finished = [facts for facts in all_facts if self._has_file(facts)]
+        if not finished:  # no setting binds; what a killed command has not listed is of no use
+            for path in (self.folder / SHARDS).glob("part-*"):
+                path.unlink()
+            return
+        if self._keep_size and is_whole(settings.get("shard_size")):
+            self._settings["shard_size"] = settings["shard_size"]
         for name, expected in self._settings.items():
             got = settings.get(name)
             if got != expected:
@@ -110,10 +124,11 @@ class Manifest:
                     f"{self.folder}: its shards were made with {name} {got!r}, and now it is {expected!r}. "
                     f"Expected the same: give another folder, or {_ANEW}."
                 )
-        for facts in all_facts:
-            path = self.folder / SHARDS / facts.file
-            if path.is_file() and path.stat().st_size == facts.size:
-                self.facts[facts.shard] = facts
+        self.facts = {facts.shard: facts for facts in finished}
+
+    def _has_file(self, facts: ShardFacts) -> bool:
+        path = self.folder / SHARDS / facts.file
+        return path.is_file() and path.stat().st_size == facts.size
 
     def _write_all(self) -> None:
         self._write(self._path, [self._settings, *(asdict(self.facts[number]) for number in sorted(self.facts))])

@@ -169,11 +169,14 @@ def _checked_floats(vectors: npt.ArrayLike, source: str) -> Floats:
     return array
 
 
-def read_vectors(path: str | os.PathLike[str], *, untrusted: bool = False) -> Iterator[tuple[str | None, Floats]]:
+def read_vectors(
+    path: str | os.PathLike[str], *, untrusted: bool = False, first: int = 0
+) -> Iterator[tuple[str | None, Floats]]:
     """Read embedded sentences in order, one at a time.
 
     If the datasets are named by their sentences, the order is HDF5's order of names.
 
+    first: number of the sentence with which it begins, from 0.
     untrusted: whether to read the file in processes of their own, with limits on memory and time (see SECURITY.md).
         Each reads some sentences: 64 MiB, or one sentence if that is larger. It takes longer by the start of these.
 
@@ -183,10 +186,10 @@ def read_vectors(path: str | os.PathLike[str], *, untrusted: bool = False) -> It
     earlier, and if the HDF5 library crashes or comes to no end.
     """
     if untrusted:
-        yield from _read_apart(path)
+        yield from _read_apart(path, first)
         return
     with open_hdf5(path, _EXPECTED, VectorsError) as file:
-        for text, dataset in _datasets_in(file):
+        for text, dataset in _datasets_in(file, first):
             check_dataset(dataset)
             yield text, read_dataset(dataset)
 
@@ -262,9 +265,8 @@ def _read_index(file: h5py.File, n_sentences: int) -> dict[int, str]:
 _BYTES, _SENTENCES, _CHARACTERS = 2**26, 1000, 2**20
 
 
-def _read_apart(path: str | os.PathLike[str]) -> Iterator[tuple[str | None, Floats]]:
+def _read_apart(path: str | os.PathLike[str], first: int) -> Iterator[tuple[str | None, Floats]]:
     """Read what `read_vectors` reads, some sentences at a time, each time in a new process."""
-    first = 0
     while True:
         arguments = {"first": first}
         texts, arrays, _ = ask(_read_part, path, arguments, VectorsError, allowed_bytes(path, MAX_BYTES))

@@ -20,8 +20,9 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from spacy_elmo import ElmoEmbedder
-from spacy_elmo.corpus import EmbedColumns, embed, shards, writing
+from spacy_elmo.corpus import EmbedColumns, embed, find_sentence, shards, writing
 from spacy_elmo.corpus.bilm import BiLMChoice
+from spacy_elmo.corpus.embedding import shard_bytes
 from spacy_elmo.corpus.manifest import LOCK, MANIFEST, SKIPPED, Manifest, ShardFacts, Summary
 from spacy_elmo.errors import CorpusError, NotEmbeddedError, SettingsError, VectorsError, WeightsError
 from spacy_elmo.pipeline.attributes import layers_of, mean_vector, token_vector, vectors_of
@@ -218,6 +219,54 @@ def test_shards_of_hdf5(text: Path, tmp_path: Path, expected: list[np.ndarray]) 
             found += [file[str(i)][()] for i in range(len(file) - 1)]
     for array, layers in zip(found, expected, strict=True):
         np.testing.assert_allclose(array, layers, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("format", "settings"),
+    [
+        ("hdf5", {}),
+        ("spacy", {"layers": "all"}),
+        ("spacy", {"layers": "top"}),
+        ("parquet", {"layers": "all"}),
+        ("parquet", {"layers": "top"}),
+        ("safetensors", {"layers": "all"}),
+        ("safetensors", {"layers": "top"}),
+        ("safetensors", {"layers": "all", "sentence": True}),
+        ("npy", {"layers": "all", "sentence": True}),
+    ],
+)
+def test_a_sentence_is_found_by_its_number(
+    text: Path, tmp_path: Path, expected: list[np.ndarray], format: str, settings: dict[str, Any]
+) -> None:
+    if format in writing.NEEDS:
+        pytest.importorskip(writing.NEEDS[format])
+    run(text, tmp_path / f"a.{format}", **settings)
+    shard(text, tmp_path / "out", format=format, **settings)
+    for output in (tmp_path / f"a.{format}", tmp_path / "out"):
+        for number in (0, 1, 13, 19):
+            found = find_sentence(output, number)
+            layers = expected[number][-1] if settings.get("layers") == "top" else expected[number]
+            np.testing.assert_allclose(
+                found.vectors, layers.mean(-2) if settings.get("sentence") else layers, atol=1e-5
+            )
+            assert found.tokens in (
+                [WORDS[number]] if format in ("spacy", "parquet", "safetensors") else [WORDS[number], None]
+            )
+            assert found.line in ([number + 1] if format in ("spacy", "parquet", "safetensors") else [None])
+        for number in (20, -1):
+            with pytest.raises(CorpusError, match="no"):
+                find_sentence(output, number)
+
+
+def test_a_folder_without_a_finished_shard_binds_nothing(text: Path, tmp_path: Path) -> None:
+    """Without a size of shards, the one of the folder is kept."""
+    shard(text, tmp_path / "out")
+    for path in (tmp_path / "out" / "shards").iterdir():
+        path.rename(path.with_name(f".{path.name}.{'0' * 32}.tmp"))
+    n_shards = shard(text, tmp_path / "out", shard_size=200, format="npy", sentence=True).shards
+    assert {path.suffix for path in (tmp_path / "out" / "shards").iterdir()} == {".npy"}
+    assert shard(text, tmp_path / "out", shard_size=None, format="npy", sentence=True).resumed == n_shards
+    assert shard_bytes(ElmoEmbedder().options) < 300_000
 
 
 def test_bad_lines_are_listed(text: Path, tmp_path: Path) -> None:
