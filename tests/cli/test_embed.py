@@ -317,6 +317,18 @@ def test_one_hdf5_file_of_any_input(files: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "c.hdf5").exists()
 
 
+def test_columns_and_fields(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,body\n1,a bank\n", encoding="utf8")
+    (tmp_path / "b.jsonl").write_text('{"title": "the river"}\n', encoding="utf8")
+    options = ("--text-column", "body", "--text-field", "title")
+    for name in ("a.csv", "b.jsonl"):
+        embed(tmp_path / name, tmp_path / f"{name}.hdf5", *options)
+        embed(tmp_path / name, tmp_path / f"{name}.spacy", *options, "--tokenized")
+    for name, text in (("a.csv", "a bank"), ("b.jsonl", "the river")):
+        assert sentences_in(tmp_path / f"{name}.hdf5") == [text]
+        assert [doc.text for doc in DocBin().from_disk(tmp_path / f"{name}.spacy").get_docs(Vocab())] == [text]
+
+
 @pytest.mark.filterwarnings("always::spacy_elmo.errors.StandardInputWarning")
 def test_vectors_of_sentences_from_standard_input(tmp_path: Path) -> None:
     embed("-", tmp_path / "a.npy", "--sentence", "--layers", "all", "--tokenized", stdin=b"a b\nc\n")

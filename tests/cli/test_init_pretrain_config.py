@@ -194,6 +194,13 @@ def test_settings_that_fit_a_small_text() -> None:
     assert (config.training.streams, config.training.epochs, config.training.schedule.warmup_steps) == (32, 1.0, 67)
 
 
+def test_lines_that_are_left_out_are_told() -> None:
+    Path("c.txt").write_bytes(b"the river bank\n" * 50 + b"\xff\n")
+    told = " ".join(run("run.cfg", "--train", "c.txt").split())
+    assert "c.txt: 50 sentences" in told
+    assert "left out: 1 (c.txt, line 51: not UTF-8" in told
+
+
 def test_a_dollar_in_a_path() -> None:
     Path("a$$b.txt").write_text("the river bank\n" * 200)
     said = run("my run.cfg", "--size", "tiny", "--train", "a$$b.txt")
