@@ -19,13 +19,13 @@ ARROWS = {
     "modules": "formats kernels bilms",
     "inference": "modules formats kernels",
     "models": "inference modules formats",
-    "pipeline": "models modules formats",
+    "pipeline": "models inference modules formats",
     "tasks": "models",
     "allennlp": "inference modules formats",
     "corpus": "pipeline models inference modules formats",
-    "pretraining": "modules formats",
+    "pretraining": "modules formats kernels",
     "analysis": "corpus pretraining allennlp models modules formats",
-    "cli": "analysis corpus pipeline pretraining allennlp inference modules formats",
+    "cli": "analysis corpus pipeline pretraining allennlp inference modules formats kernels",
 }
 NO_TORCH = ("formats", "bilms", "kernels", "pipeline")
 

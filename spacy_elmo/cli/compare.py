@@ -31,7 +31,6 @@ CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # other op
 ALONE, ELMO = "x alone", "[x; ELMo]"
 VECTORS, BOTH = "x with vectors", "[x with vectors; ELMo]"
 FOLDERS = {ALONE: "baseline", ELMO: "elmo", VECTORS: "vectors", BOTH: "vectors_elmo"}
-_OF_TEXT = ("token_", "sents_")  # scores of the tokenizer, and of sentences
 
 
 class Run(NamedTuple):
@@ -72,9 +71,14 @@ def compare(
     networks = [ALONE, ELMO] if vectors is None else [ALONE, ELMO, VECTORS, BOTH]
     files = {"train": train_file, "dev": dev_file, "test": test_file or dev_file}
     settings = {name: str(path.absolute()) for name, path in files.items()} | {
-        "pipeline": pipeline, "lang": lang, "model": model, "optimize": optimize.value, "vectors": vectors,
-        "gpu_id": gpu_id, "overrides": overrides,
-    }  # fmt: skip
+        "pipeline": pipeline,
+        "lang": lang,
+        "model": model,
+        "optimize": optimize.value,
+        "vectors": vectors,
+        "gpu_id": gpu_id,
+        "overrides": overrides,
+    }
     runs = _earlier(output, settings, force)
     data = {name: _converted(path, output / "corpus" / f"{name}.spacy") for name, path in files.items()}
     bilm = None if model is None else str(Path(model).absolute()) if Path(model).exists() else model
@@ -144,9 +148,15 @@ def _converted(file: Path, target: Path) -> Path:
 
 
 def _run(
-    network: str, seed: int, config: Config, vectors: str | None, output: Path, data: Mapping[str, Path],
-    overrides: Mapping[str, Any], gpu_id: int,
-) -> Run:  # fmt: skip
+    network: str,
+    seed: int,
+    config: Config,
+    vectors: str | None,
+    output: Path,
+    data: Mapping[str, Path],
+    overrides: Mapping[str, Any],
+    gpu_id: int,
+) -> Run:
     made = config.copy() if network in (ELMO, BOTH) else without_elmo(config)
     if network in (VECTORS, BOTH):
         made["paths"]["vectors"] = vectors
@@ -184,19 +194,12 @@ def _show(runs: list[Run], networks: list[str], config: Config, part: str) -> No
     of = {network: [run for run in runs if run.network == network] for network in networks}
     weights = config["training"]["score_weights"]
     judged = [name for name in runs[0].scores if name in weights and (weights[name] or name.endswith(("_p", "_r")))]
-    rows = []
-    for name in judged:
-        values = {network: [100 * run.scores[name] for run in of[network]] for network in networks}
-        row = [name, *map(_mean_of, values.values())]
-        for alone, elmo in (networks[k : k + 2] for k in range(0, len(networks), 2)):
-            difference = mean(values[elmo]) - mean(values[alone])
-            cut = f", {difference / (100 - mean(values[alone])):.0%} of the errors" if mean(values[alone]) < 100 else ""
-            apart = max(values[alone]) < min(values[elmo]) or max(values[elmo]) < min(values[alone])
-            row.append(f"{difference:+.1f}{cut}" + ("" if n == 1 or apart else " (within seeds)"))
-        rows.append(row)
+    rows = [_row(name, of, networks) for name in judged]
     costs: list[tuple[str, str, int]] = [
-        ("minutes of training", "minutes", 1), ("megabytes", "megabytes", 0), ("words a second", "words_per_second", 0)
-    ]  # fmt: skip
+        ("minutes of training", "minutes", 1),
+        ("megabytes", "megabytes", 0),
+        ("words a second", "words_per_second", 0),
+    ]
     for title, field, digits in costs:
         told = [f"{mean(getattr(run, field) for run in of[network]):,.{digits}f}" for network in networks]
         rows.append([title, *told, *[""] * (len(networks) // 2)])
@@ -207,6 +210,20 @@ def _show(runs: list[Run], networks: list[str], config: Config, part: str) -> No
         msg.text("One training of each: another seed changes the scores too. --seeds 3 tells differences from chance.")
     else:
         msg.text(f"Means of {n} seeds ± their standard deviation. Within seeds: the scores of the two overlap.")
+
+
+def _row(name: str, of: Mapping[str, list[Run]], networks: list[str]) -> list[str]:
+    """Return the means of a score, and what ELMo changes in each pair of networks, with the share of the errors."""
+    values = {network: [100 * run.scores[name] for run in of[network]] for network in networks}
+    row = [name, *map(_mean_of, values.values())]
+    for alone, elmo in (networks[k : k + 2] for k in range(0, len(networks), 2)):
+        before, after = values[alone], values[elmo]
+        told = f"{mean(after) - mean(before):+.1f}"
+        if mean(before) < 100:
+            told += f", {(mean(after) - mean(before)) / (100 - mean(before)):.0%} of the errors"
+        overlap = min(after) <= max(before) and min(before) <= max(after)
+        row.append(told + " (within seeds)" * (overlap and len(before) > 1))
+    return row
 
 
 def _mean_of(values: list[float]) -> str:

@@ -53,7 +53,7 @@ class ConsoleReporter(Reporter):
         rows += [
             ("vocabulary", f"{len(run.vocabulary):,} words{covered}"),
             ("biLM", f"{run.config.bilm.n_parameters:,} parameters"),
-            ("read by", run.readers),
+            ("read by", run.compatible_with),
             ("length", f"{run.total_tokens:,} tokens of one direction"),
             ("processes", str(run.processes)),
         ]
@@ -125,8 +125,8 @@ class ConsoleReporter(Reporter):
             self.message(self._printer.warn(f"{output}: the held-out perplexity was never a finite number"))
             return
         self.message(self._printer.good(f"{output}: lowest held-out perplexity on the way {best:.2f}"))
-        if self._run is not None and self._run.readers:
-            self.message(f"options.json and weights.hdf5 are read by {self._run.readers}")
+        if self._run is not None and self._run.compatible_with:
+            self.message(f"options.json and weights.hdf5 are read by {self._run.compatible_with}")
         language = "" if self._language is None else f" --lang {self._language}"
         self.message(f"python -m spacy elmo evaluate {quoted(output / 'model-best')} TEXT{language}")
 

@@ -49,8 +49,8 @@ def run_here(shards: Iterable[Shard], writer: ShardWriter, folder: Path, done: D
 def _run(
     shards: Iterable[Shard],
     submit: Callable[[Shard], Any],
-    most: Callable[[], int],
-    finished: Callable[[Collection[Any]], Collection[Any]],
+    most_pending: Callable[[], int],
+    wait_for_some: Callable[[Collection[Any]], Collection[Any]],
     result: Callable[[Any], ShardFacts],
     pending: dict[Any, int],
     done: Done,
@@ -58,14 +58,14 @@ def _run(
 ) -> None:
     """Make shards as tasks. After an error those that are being made are finished first, unless another one fails.
 
-    most: returns how many tasks may be there when the next shard is read.
-    finished: waits for tasks, and returns at least one that is finished.
+    most_pending: returns how many tasks may be there when the next shard is read.
+    wait_for_some: waits for tasks, and returns those that are finished, at least one.
     pending: gets the tasks, and the bytes of their shards.
     """
 
     def collect(left: int) -> None:
         while len(pending) > left:
-            found = finished(list(pending))
+            found = wait_for_some(list(pending))
             for task in [task for task in pending if task in found]:  # in the order of the shards
                 size = pending.pop(task)
                 facts = result(task)
@@ -75,7 +75,7 @@ def _run(
     try:
         for shard in shards:
             pending[submit(shard)] = shard.bytes
-            collect(most())
+            collect(most_pending())
     except Exception:
         with suppress(Exception):  # the first error tells more than a second one
             collect(0)
@@ -100,8 +100,8 @@ def run_workers(
         _run(
             shards,
             submit=lambda shard: pool.submit(_make, shard, folder),
-            most=lambda: 2 * workers - 1,  # a shard for each worker waits
-            finished=lambda tasks: wait(tasks, return_when=FIRST_COMPLETED).done,
+            most_pending=lambda: 2 * workers - 1,  # a shard for each worker waits
+            wait_for_some=lambda tasks: wait(tasks, return_when=FIRST_COMPLETED).done,
             result=lambda task: task.result(),
             pending={},
             done=done,
@@ -237,8 +237,8 @@ def run_cluster(
         _run(
             shards,
             submit=lambda shard: make.remote([shared], shared.hex(), shard, mark),  # a list is not fetched
-            most=most,
-            finished=lambda tasks: _finished(ray, tasks, kinds),
+            most_pending=most,
+            wait_for_some=lambda tasks: _finished(ray, tasks, kinds),
             result=lambda task: _result(ray, task),
             pending=pending,
             done=done,

@@ -302,8 +302,11 @@ class Layout:
         self.input_rows = max(1, INPUT_BYTES // self.row_bytes)
         self.encoder = WordEncoder(options, products_of(dtype, self.device), lossless)
         self._projection = _name(0, "projection") in weights
-        arguments = self._projection, dtype, self.device, Buffers(), self.input_rows
-        self.stacks = [make_stack(options, *arguments) for _ in range(DIRECTIONS)]
+        buffers = Buffers()  # the directions share them
+        self.stacks = [
+            make_stack(options, self._projection, dtype, self.device, buffers, self.input_rows)
+            for _ in range(DIRECTIONS)
+        ]
 
     @property
     def _n_layers(self) -> int:

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from .. import kernels
 from ..formats.options import BiLMOptions
+from ..kernels import address, address_of_rows, bound
 from ..kernels.calls import AMX_SIZE_MULTIPLE, GATES, INPUTS_ALIGNMENT, UNITS, LayerCall, padded
 from ..modules.loading import products_of
-from ..modules.loops import address, address_of_rows, bound, loops
+from ..modules.loops import loops
 from ..modules.lstm_cell import (
     Clips,
     LayerWeights,

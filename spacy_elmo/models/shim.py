@@ -23,9 +23,7 @@ from ..formats.hdf5 import Floats
 from ..formats.messages import read_message
 from ..formats.options import MAX_FILTERS, BiLMOptions
 from ..formats.weights import check_arrays, expected_parameters
-from ..inference import CACHED_WORDS as CACHED_WORDS
-from ..inference import Engine, FrozenBiLM, Precision, dtype_of
-from ..inference import LayerCache as LayerCache
+from ..inference import CACHED_WORDS, Engine, FrozenBiLM, LayerCache, Precision, dtype_of
 from ..modules import Arrays, BiLM, check_files, load_arrays, load_options
 from .types import is_whole
 

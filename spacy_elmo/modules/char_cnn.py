@@ -12,8 +12,9 @@ from torch.autograd.function import once_differentiable
 
 from ..formats.characters import PADDING
 from ..formats.options import BiLMOptions
+from ..kernels import address, address_of_rows
 from ..kernels.calls import MAX_POSITIONS
-from .loops import address, address_of_rows, loops
+from .loops import loops
 
 N_IDS = 262  # 261 characters, and 0 for the mask
 # Torch convolves words, sorted by length, in groups of this size. Each group is cut to its longest word.

@@ -60,16 +60,6 @@ def products_of(dtype: torch.dtype, device: torch.device) -> torch.dtype:
     return dtype if has_bfloat16(device) else torch.float32
 
 
-def training_dtype(precision: Precision, device: torch.device) -> torch.dtype:
-    """Return the type of the matrix multiplications of pretraining. Raises SettingsError if the device lacks it."""
-    if precision == "bfloat16" and not has_bfloat16(device):
-        raise SettingsError(
-            f'training.precision is "bfloat16", but this machine\'s {device.type} has no matrix multiplications in '
-            'bfloat16. Set it to "float32", or to "auto", which uses bfloat16 only if the machine has it.'
-        )
-    return torch.float32 if precision == "float32" else products_of(torch.bfloat16, device)
-
-
 _PACKED = (".zip", ".gz", ".tgz", ".tar", ".bz2", ".xz", ".zst", ".7z")
 
 

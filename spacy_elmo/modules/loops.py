@@ -10,10 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import kernels
-from ..kernels import address as address
-from ..kernels import address_of_rows as address_of_rows
-from ..kernels import bound as bound
-from ..kernels import loops_state as loops_state
+from ..kernels import address
 
 NAMES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}  # suffixes of loops that exist for both types
 LEAST_CAPABILITY = (7, 0)  # of NVIDIA's GPUs that Triton compiles for

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import kernels
+from ..kernels import address, bound
 from ..kernels.calls import (
     AMX_SIZE_MULTIPLE,
     GATES,
@@ -21,7 +22,7 @@ from ..kernels.calls import (
     AmxForwardCall,
     AmxGradientCall,
 )
-from .loops import address, bound, loops, optional_address
+from .loops import loops, optional_address
 from .lstm_cell import Arrays, Clips, Scan, array
 
 LOW, REAL = torch.bfloat16, torch.float32  # of what is multiplied; of sums, cell states and gradients of weights

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from ..formats.options import BiLMOptions
+from ..kernels import address, bound
 from ..kernels.calls import GATE_F, GATES
-from .loops import NAMES, address, bound, loops, optional_address, triton_kernels
+from .loops import NAMES, loops, optional_address, triton_kernels
 
 FORGET_BIAS = 1.0  # TensorFlow's LSTMCell(forget_bias=1.0), with which all ELMo files were trained; it is in no file
 

@@ -12,7 +12,8 @@ from torch.autograd.function import once_differentiable
 
 from ..errors import SettingsError
 from ..formats.softmax import DIVISOR, adaptive_shapes
-from .loops import NAMES, address, loops, triton_kernels
+from ..kernels import address
+from .loops import NAMES, loops, triton_kernels
 
 BLOCK_ROWS = (
     64  # rows of logits that `Softmax.loss` computes at a time: with 50,000 words 13 MB, which fit in the cache

@@ -32,9 +32,10 @@ from ..errors import (
     shown,
 )
 from ..formats.messages import read_message
+from ..inference import CACHED_WORDS, LayerCache
 from ..models.bilm import load_model
 from ..models.listener import Replacement, Source, Step, Upstream, listeners_in
-from ..models.shim import CACHED_WORDS, LayerCache, Use, bilm_shims, refusing_damage
+from ..models.shim import Use, bilm_shims, refusing_damage
 from ..models.types import BiLMModel, is_number, is_whole
 from ..modules.loading import OPTIONS, card_language, find_bilm
 from .attributes import (

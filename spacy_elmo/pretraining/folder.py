@@ -118,7 +118,7 @@ class Run:
     identity: SHA-256 of run.json, which has the settings and texts; each checkpoint holds it.
     init_sha256: of the weights of paths.init; None if it is not set, or an earlier version has not written it down.
     total_tokens: of one direction, `</S>` counted.
-    readers: which programs can read the biLM, as a line.
+    compatible_with: which programs can read the biLM, as a line.
     """
 
     config: PretrainConfig
@@ -130,7 +130,7 @@ class Run:
     init_sha256: str | None
     total_tokens: int = 0
     processes: int = 1
-    readers: str = ""
+    compatible_with: str = ""
 
     @property
     def texts(self) -> list[tuple[str, str, PreparedCorpus]]:

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..modules.loops import address, loops
+from ..kernels import address
+from ..modules.loops import loops
 from ..modules.lstm_cell import Gates
 from .config import OptimizerSettings, ScheduleSettings
 

@@ -71,7 +71,7 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
                 run,
                 total_tokens=trainer.total_steps * trainer.tokens_per_update,
                 processes=group.size,
-                readers=readers_told(config.bilm, dict(model.bilm.named_parameters())),
+                compatible_with=readers_told(config.bilm, dict(model.bilm.named_parameters())),
             )
         trainer.check_rounding()
         group.copy_first([*model.bilm.parameters(), *model.softmax.parameters()])

@@ -16,7 +16,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from ..errors import CHECKPOINT_PARTS, CheckpointError, SettingsError
 from ..modules import BiLM, LstmState
-from ..modules.loading import training_dtype
+from ..modules.loading import Precision, products_of
 from .batches import ReadAhead, StreamRange, Streams
 from .config import TrainingSettings
 from .distributed import Group
@@ -117,6 +117,17 @@ def enough_memory(training: TrainingSettings) -> Iterator[None]:
             f"there is not enough memory ({reason}). Lower training.streams, which is {training.streams:,}, "
             f"training.steps, which is {training.steps:,}, vocabulary.size or the sizes in [bilm]."
         ) from error
+
+
+def training_dtype(precision: Precision, device: torch.device) -> torch.dtype:
+    """Return the type of the matrix multiplications of pretraining. Raises SettingsError if the device lacks it."""
+    multiplied = products_of(torch.bfloat16, device)
+    if precision == "bfloat16" and multiplied != torch.bfloat16:
+        raise SettingsError(
+            f'training.precision is "bfloat16", but this machine\'s {device.type} has no matrix multiplications in '
+            'bfloat16. Set it to "float32", or to "auto", which uses bfloat16 only if the machine has it.'
+        )
+    return torch.float32 if precision == "float32" else multiplied
 
 
 def check_streams(settings: TrainingSettings, group: Group) -> None:

@@ -35,7 +35,7 @@ from spacy_elmo.inference.engine import fill, new_layers
 from spacy_elmo.inference.packing import Packing
 from spacy_elmo.modules import LstmState, load_bilm
 from spacy_elmo.modules import loading as precision
-from spacy_elmo.modules.loading import training_dtype
+from spacy_elmo.pretraining.trainer import training_dtype
 
 CLOSE = 1e-5
 TINY_WEIGHTS = "lm_weights.hdf5"

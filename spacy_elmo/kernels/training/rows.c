@@ -1,5 +1,5 @@
 /* Updates of some rows of a table. The table has far more rows than one training step uses. The version in torch is
- * pretraining/training/optimizers.py. */
+ * pretraining/optimizers.py. */
 #include "../common/common.h"
 
 /* Adam (Kingma and Ba 2015). Only the given rows are updated.
