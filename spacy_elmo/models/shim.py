@@ -8,8 +8,9 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
+from weakref import ReferenceType
 
 import srsly
 import torch
@@ -40,12 +41,14 @@ class Use:
     """What an elmo pipe decides about its biLM. A copy of the biLM is not the pipe's, so it has the defaults again.
 
     cache: cache of layers, which is used once it is open; None: none is used.
+    pipe: the pipe, as long as it exists.
     """
 
     tuned: bool = False
     learn_rate_factor: float = 1.0
     max_batch_tokens: int = 8192
     cache: LayerCache | None = None
+    pipe: ReferenceType[Any] | None = field(default=None, compare=False)
 
 
 class BiLMShim(Shim):

@@ -1,5 +1,6 @@
 """The component on text."""
 
+import pickle
 import re
 import shutil
 import threading
@@ -26,6 +27,7 @@ from thinc.util import has_cupy_gpu
 from spacy_elmo import restore_vectors
 from spacy_elmo.errors import ElmoError, NotEmbeddedError, OtherLanguageWarning, SettingsError
 from spacy_elmo.inference import Engine
+from spacy_elmo.inference.words import WordEncoder
 from spacy_elmo.pipeline.elmo import ElmoPipe
 
 TEXTS = [
@@ -107,6 +109,16 @@ def test_sentences_of_many_docs_run_together_under_the_token_budget(monkeypatch:
     assert len(seen) < 14
 
 
+@pytest.mark.parametrize(("cached_words", "again"), [(0, 4), (100, 1)])
+def test_each_distinct_word_is_encoded_once(monkeypatch: pytest.MonkeyPatch, cached_words: int, again: int) -> None:
+    nlp, encoded = pipeline(model={"cached_words": cached_words}), []
+    encode = WordEncoder.__call__
+    monkeypatch.setattr(WordEncoder, "__call__", lambda self, ids: (encoded.append(len(ids)), encode(self, ids))[1])
+    for texts in (["the bank of the river", "the bank", "of the the the"], ["of the river", "rivers"]):
+        list(nlp.pipe(texts))
+    assert encoded == [2, 4, again]  # <S>, </S>; the, bank, of, river; without a cache all words of the second call
+
+
 def test_endless_streams_flow() -> None:
     endless = shared().pipe(f"text number {i}" for i in count())
     assert [next(endless)._.elmo.shape for _ in range(3)] == [(3, 32)] * 3
@@ -141,6 +153,20 @@ def test_a_pipe_that_is_sourced_twice_is_refused() -> None:
         nlp.add_pipe("elmo", name="second", source=other)
     nlp.remove_pipe("second")
     assert nlp("the bank")._.elmo.shape == (2, 32)
+
+
+def test_a_model_has_one_pipe() -> None:
+    first = pipeline().get_pipe("elmo")
+    model = first.model  # type: ignore[attr-defined]
+    loaded, use = pickle.loads(pickle.dumps(first)), model.shims[0].use
+    for taken in (model, loaded.model):
+        with pytest.raises(SettingsError, match=r"'second' has the same model as the pipe 'elmo'.*model\.copy\(\)"):
+            ElmoPipe(first.vocab, taken, "second", attr="other", frozen=False)  # type: ignore[attr-defined]
+    assert model.shims[0].use is use
+    ElmoPipe(first.vocab, model.copy(), "second", attr="other")  # type: ignore[attr-defined]
+    vocab = first.vocab  # type: ignore[attr-defined]
+    del first
+    assert ElmoPipe(vocab, model, "second", attr="other").model is model  # the first is gone
 
 
 def test_update_annotates_and_learns_nothing() -> None:
