@@ -84,6 +84,12 @@ def test_texts_that_break_writers(tmp_path: Path) -> None:
     assert [text for text, _ in read_vectors(tmp_path / "vectors.hdf5")] == texts
 
 
+def test_public_file_without_an_index(tiny_fixture: Path) -> None:
+    embedded = list(read_vectors(tiny_fixture / "lm_embeddings_0.hdf5"))
+    assert len(embedded) == 10
+    assert all(sentence is None and array.shape[::2] == (2, 16) for sentence, array in embedded)
+
+
 def test_reading_is_lazy(vectors: Path) -> None:
     with h5py.File(vectors, "a") as file:
         file["1"][0, 0, 0] = np.nan

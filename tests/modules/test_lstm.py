@@ -153,6 +153,9 @@ def test_gradients(
     for made, wanted in zip(got, expected, strict=True):
         assert made.dtype == dtype
         assert relative(made.detach().cpu(), wanted.detach()) <= BOUNDS[precision]
+    if low:
+        for made, unrounded in zip(got, plain(given.inputs, keep, clips, False, False), strict=True):
+            assert relative(made.detach().cpu(), unrounded) > 1e-4
     if clips.cell is not None:
         assert (expected[1].abs() == clips.cell).double().mean() > 0.1
     if clips.proj is not None and projection:
@@ -175,7 +178,9 @@ def test_gradients(
     [
         (True, False, Clips(0.5, 0.3), [0, 1]),
         (True, True, Clips(0.5, 0.3), [0, 1]),
+        (True, True, Clips(None, None), [0, 1]),
         (False, True, Clips(None, None), [0, 1]),
+        (False, True, Clips(0.5, 0.3), [0, 1]),
         (True, True, Clips(0.5, 0.3), [0]),  # a gradient of h only
         (True, True, Clips(0.5, 0.3), [1]),  # a gradient of c only
     ],

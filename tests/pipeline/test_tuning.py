@@ -534,3 +534,12 @@ def test_a_doc_that_was_changed_before_the_component() -> None:
     doc._.elmo = None
     with pytest.raises(NotEmbeddedError, match="has nothing in"):
         tagger.begin_update([doc])
+
+
+def test_rehearsing() -> None:
+    nlp = tuned("tagger")
+    optimizer = nlp.resume_training()
+    gold = examples(nlp)
+    for example in gold:
+        nlp.get_pipe("elmo")(example.predicted)
+    nlp.get_pipe("tagger").rehearse(gold, sgd=optimizer)

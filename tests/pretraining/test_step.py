@@ -18,6 +18,7 @@ from torch import Tensor
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import boundary_ids, words_to_ids
 from spacy_elmo.modules import BiLM, LstmState, lstm
+from spacy_elmo.modules.char_cnn import CharCnn
 from spacy_elmo.modules.loading import has_bfloat16
 from spacy_elmo.modules.lstm import GpuWorkspace
 from spacy_elmo.pretraining import step as step_module
@@ -123,6 +124,24 @@ def test_the_loss_is_scaled_and_the_parts_make_no_difference() -> None:
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
     for a, c in zip(one.dense, scaled.dense, strict=True):
         torch.testing.assert_close(3 * a, c, rtol=1e-4, atol=1e-5)
+
+
+def test_the_matmul_type_reaches_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    types: list[torch.dtype] = []
+    scan, encode = step_module.scan_layers, CharCnn.forward
+
+    def watched_scan(*given: Any, matmul_dtype: torch.dtype, **others: Any) -> Any:
+        types.append(matmul_dtype)
+        return scan(*given, matmul_dtype=matmul_dtype, **others)
+
+    def watched_encode(self: CharCnn, ids: Tensor, matmul_dtype: torch.dtype) -> Tensor:
+        types.append(matmul_dtype)
+        return encode(self, ids, matmul_dtype)
+
+    monkeypatch.setattr(step_module, "scan_layers", watched_scan)
+    monkeypatch.setattr(CharCnn, "forward", watched_encode)
+    _, scorer = gradients(1, 0.0, 0, matmul=torch.bfloat16)
+    assert types + scorer.types == [torch.bfloat16] * (1 + 2 + 2)  # all words at once, both directions
 
 
 UNPROJECTED = BiLMOptions(4, ((1, 8), (2, 16)), 1, "relu", 12, 64, 64, 2, 3.0, 3.0, True)
@@ -255,7 +274,11 @@ def many_words(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
             (kind, GPU_OPTIONS, {"optimizer": OptimizerSettings("muon", clip_norm=1e9), "average_share": 0.1})
             for kind in KINDS
         ),
-        *((kind, GPU_OPTIONS, {"optimizer": OptimizerSettings("adagrad", clip_norm=1e9)}) for kind in KINDS),
+        *(
+            (kind, GPU_OPTIONS, {"optimizer": OptimizerSettings(name, clip_norm=1e9)})
+            for name in ("adamw", "adagrad")
+            for kind in KINDS
+        ),
         ("sampled", GPU_OPTIONS, {"accumulate": 3}),
         ("sampled", GPU_OPTIONS, {"frozen_tokens": 10**6}),
         ("sampled", GPU_OPTIONS, {"frozen_tokens": 2 * 56}),
