@@ -1,7 +1,7 @@
 """ELMo for spaCy."""
 
 from .allennlp.elmo import Elmo, batch_to_ids
-from .allennlp.elmo_bilm import _ElmoBiLm
+from .allennlp.elmo_bilm import _ElmoBiLm, _ElmoCharacterEncoder
 from .allennlp.embedder import ElmoEmbedder
 from .analysis.neighbours import WordIndex, build_index
 from .analysis.prediction import predict_words
@@ -16,6 +16,7 @@ __all__ = [
     "ElmoEmbedder",
     "WordIndex",
     "_ElmoBiLm",
+    "_ElmoCharacterEncoder",
     "batch_to_ids",
     "build_index",
     "encode",

@@ -109,9 +109,20 @@ class Carrying:
 class ElmoLstmView(Carrying, nn.Module):
     """What AllenNLP's users write as `elmo._elmo_lstm._elmo_lstm`: its parameters are those of the LSTMs alone."""
 
-    def __init__(self, lstm: nn.Module, carried: CarriedState) -> None:
+    def __init__(self, bilm: BiLM, carried: CarriedState) -> None:
         super().__init__()
-        self.lstm, self._carried = lstm, carried
+        self.lstm, self._carried = bilm.lstm, carried
+        options = bilm.options
+        self.input_size = self.hidden_size = options.projection_dim
+        self.cell_size, self.num_layers = options.dim, options.n_layers
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("forward_layers", "backward_layers"):
+            raise ElmoError(
+                f"{name}: the layers of both directions are one here, with a first axis of two. Expected "
+                "elmo._elmo_lstm.bilm.lstm.layers: [k].input_weight[0] is of layer k forwards."
+            )
+        return super().__getattr__(name)
 
     @property
     def _states(self) -> tuple[Tensor, Tensor] | None:
@@ -181,7 +192,15 @@ class ElmoBiLM(Carrying, nn.Module):
     @property
     def _elmo_lstm(self) -> ElmoLstmView:
         # made anew each time: as a part of this module it would add names to the state_dict
-        return ElmoLstmView(self.bilm.lstm, self._carried)
+        return ElmoLstmView(self.bilm, self._carried)
+
+    @property
+    def _token_embedder(self) -> "_ElmoCharacterEncoder":
+        return _ElmoCharacterEncoder.of(self.bilm)
+
+    @property
+    def _requires_grad(self) -> bool:
+        return any(parameter.requires_grad for parameter in self.bilm.parameters())
 
     def reset_states(self, mask: Tensor | None = None) -> None:
         """Let the next batch start from the zero state. The mask is that of `CarriedState.reset`."""
@@ -363,3 +382,32 @@ class _ElmoBiLm(RawBiLM):
     ) -> None:
         bilm = loaded(options_file, weight_file, requires_grad, vocab_to_cache)
         super().__init__(bilm, None if vocab_to_cache == [] else vocab_to_cache, stateful)  # as in AllenNLP
+
+
+class _ElmoCharacterEncoder(nn.Module):
+    """A drop-in for AllenNLP's class of this name (2.10): from character ids to the vectors of words alone."""
+
+    def __init__(self, options_file: File | None, weight_file: File | None, requires_grad: bool = False) -> None:
+        super().__init__()
+        self.network = RawBiLM(loaded(options_file, weight_file, requires_grad, None))
+
+    @classmethod
+    def of(cls, bilm: BiLM) -> "_ElmoCharacterEncoder":
+        encoder = cls.__new__(cls)
+        nn.Module.__init__(encoder)
+        encoder.network = RawBiLM(bilm)
+        return encoder
+
+    def get_output_dim(self) -> int:
+        return self.network.bilm.options.projection_dim
+
+    def forward(self, inputs: Tensor) -> dict[str, Tensor]:
+        """Encode the words of sentences, of character ids (batch, tokens, characters).
+
+        Returns token_embedding, *Shape:* (batch, tokens + 2, projection_dim), with `<S>` and `</S>`, zeros after a
+        sentence, and mask, (batch, tokens + 2). Raises ElmoError for what are no such ids.
+        """
+        inputs, _ = checked_inputs(inputs, None, self.network, dims=3)
+        vectors, lengths = self.network.bilm.encode(inputs)
+        mask = torch.arange(vectors.shape[1], device=lengths.device)[None] < (lengths + 2)[:, None]
+        return {"mask": mask, "token_embedding": vectors * mask[..., None]}

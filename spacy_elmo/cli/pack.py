@@ -41,8 +41,8 @@ def pack(
         msg.text(f"relative change of the weights: {packed.largest:.2g} at most, {packed.mean:.2g} in the mean")
     if is_packed:
         msg.info(
-            f"{model} is packed already: its weights have {mantissa_bits} bits or fewer, so they did not change. For a "
-            "smaller copy give fewer --mantissa-bits; best pack the biLM that was not packed."
+            f"{model} was packed before: the copy has the same weights. For a smaller one give --bits with fewer bits, "
+            "best of the biLM that was not packed."
         )
     elif SOFTMAX not in packed.sizes and softmax.value != "none":
         msg.info(f"{model} has no softmax")

@@ -91,11 +91,15 @@ class BiLM(nn.Module):
 
         Raises ElmoError inside torch.jit.trace.
         """
+        x, lengths = self.encode(character_ids)
+        return self.read(x, lengths, state)
+
+    def encode(self, character_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Return layer 0 with `<S>` and `</S>`, *Shape:* (batch, tokens + 2, projection_dim), and numbers of words."""
         lengths = (character_ids > 0).any(2).sum(1)
         index, ids = self._with_boundaries(character_ids, lengths)
         with _own_precision(ids):
-            x = self.char_cnn(ids)[index]
-        return self.read(x, lengths, state)
+            return self.char_cnn(ids)[index], lengths
 
     def read(self, x: Tensor, lengths: Tensor, state: LstmState | None = None) -> BiLMOutput:
         """Compute all layers of sentences from layer 0, the vectors of the character encoder.

@@ -1,6 +1,7 @@
 """The layers without a mix, as AllenNLP's _ElmoBiLm gives them."""
 
 import copy
+import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from elmo_cases import SENTENCES, close, places
 from golden_files import GOLDEN_NAMES, read_golden
 from torch import Tensor
 
-from spacy_elmo import Elmo, _ElmoBiLm, batch_to_ids
+from spacy_elmo import Elmo, _ElmoBiLm, _ElmoCharacterEncoder, batch_to_ids
 from spacy_elmo.errors import ElmoError, SettingsError
 from spacy_elmo.modules.char_cnn import CharCnn
 
@@ -35,6 +36,25 @@ def test_layers(golden: Path, name: str) -> None:
             for layer, values in enumerate(output["activations"]):
                 assert values.shape[2] == network.get_output_dim()
                 close(values[row, 1 : len(words) + 1], reference.expected[f"zero_state/{row}"][layer])
+
+
+def test_inner_parts(golden: Path, files: tuple[Path, Path]) -> None:
+    """Those that public scripts use; layer 0 has the vector of the word twice."""
+    reference, network = read_golden(golden / "random_a"), _ElmoBiLm(*files)
+    for encoder in (network._token_embedder, _ElmoCharacterEncoder(*files)):
+        output = encoder(batch_to_ids(reference.sentences))
+        for row, words in enumerate(reference.sentences):
+            assert output["mask"][row].sum() == len(words) + 2
+            vectors = output["token_embedding"][row, 1 : len(words) + 1]
+            close(torch.cat([vectors, vectors], 1), reference.expected[f"zero_state/{row}"][0])
+        assert encoder.get_output_dim() == vectors.shape[1]
+    sizes = json.loads(files[0].read_text())["lstm"]
+    inner = network._elmo_lstm
+    assert (inner.hidden_size, inner.input_size) == (sizes["projection_dim"], sizes["projection_dim"])
+    assert (inner.cell_size, inner.num_layers) == (sizes["dim"], sizes["n_layers"])
+    assert not network._requires_grad
+    with pytest.raises(ElmoError, match=r"forward_layers: .* Expected elmo\._elmo_lstm\.bilm\.lstm\.layers"):
+        _ = inner.forward_layers
 
 
 def test_carried_state(golden: Path) -> None:

@@ -32,8 +32,8 @@ def test_sizes_and_changes_are_printed(model: Path, tmp_path: Path) -> None:
     assert f"together {totals[0]:,} {totals[1]:,}" in output
     assert "relative change of the weights: 0.00049 at most, 0.000" in output  # half of the last of 10 bits
     assert LanguageModel.load(tmp_path / "packed").words == model_of().words
-    assert "is packed already" not in output
-    assert "is packed already: its weights have 10 bits or fewer" in run("pack", tmp_path / "packed", tmp_path / "b")
+    assert "was packed before" not in output
+    assert "was packed before: the copy has the same weights" in run("pack", tmp_path / "packed", tmp_path / "b")
 
 
 @pytest.mark.slow
