@@ -150,7 +150,7 @@ def test_missing_files_name_the_setting() -> None:
     ("settings", "message"),
     [
         ({"options_file": "x"}, "options_file is set, but weight_file is not"),
-        ({"weight_file": "x"}, "weight_file is set, but options_file is not"),
+        ({"weight_file": "x"}, r"weight_file is set, but options_file is not\. Set both .*, or neither"),
         ({"get_spans": 3}, "model.get_spans is 3. Expected a function of docs"),
         ({"stateful": True, "trainable": True}, "model.stateful and model.trainable"),
     ],

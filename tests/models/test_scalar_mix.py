@@ -214,7 +214,7 @@ def test_bad_settings(settings: dict[str, Any], message: str) -> None:
 
 
 def test_bad_input() -> None:
-    with pytest.raises(SettingsError, match="the mix got 4 layers"):
+    with pytest.raises(SettingsError, match=r"got 4 layers\. Expected 3: the number in its setting layers"):
         build_scalar_mix(layers=3).predict(docs(layers=4))
     with pytest.raises(SettingsError, match=r"Expected \(layers, tokens, width\)"):
         build_scalar_mix(layers=3).predict([np.zeros((5, 4), "f")])
