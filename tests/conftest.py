@@ -21,7 +21,7 @@ T = TypeVar("T")
 TESTS = Path(__file__).parent
 GOLDEN = TESTS / "golden"
 # what divides its work among as many threads as torch has
-THREADED = ("inference", "allennlp", "modules", "kernels")
+THREADED = ("inference", "allennlp", "models", "pipeline", "modules", "kernels")
 
 # spaCy looks through the entry points of all packages for each name in a config: a third of the time of a pipeline
 catalogue.Registry._get_entry_points = cache(catalogue.Registry._get_entry_points)
