@@ -185,7 +185,9 @@ class Elmo(nn.Module):
             bilm = loaded(options_file, weight_file, requires_grad, vocab_to_cache)
             module = ElmoBiLM(bilm, vocab_to_cache, stateful)
         elif options_file is not None or weight_file is not None:
-            raise SettingsError("options_file or weight_file was given together with module. Set both to None.")
+            raise SettingsError(
+                "options_file or weight_file was given together with module. Set both to None, or leave out module."
+            )
         elif isinstance(module, BiLM):
             module = ElmoBiLM(module, vocab_to_cache, stateful)
         elif stateful:

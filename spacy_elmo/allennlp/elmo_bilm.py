@@ -227,7 +227,9 @@ class ElmoBiLM(Carrying, nn.Module):
         inside, is_word = words < len(vocabulary), words > 0
         has_characters = (inputs > 0).any(2)
         if (words < 0).any():
-            raise ElmoError(f"word_inputs holds {int(words.min())}. Expected 0, or a place in vocab_to_cache.")
+            raise ElmoError(
+                f"word_inputs holds {int(words.min())}. Expected 0 for padding, or a place in vocab_to_cache."
+            )
         if (~inside & ~has_characters).any():
             got = int(words[~inside & ~has_characters][0])
             raise ElmoError(

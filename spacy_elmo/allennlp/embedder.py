@@ -96,7 +96,9 @@ def split_texts(texts: Iterable[str | Sequence[str]], lang: str | None) -> list[
         try:
             sentences.append(split(text) if isinstance(text, str) else checked_words(text))
         except Unusable as error:
-            raise ElmoError(f"text {number} can't be tokenised: {error}. Change it, or give its words.") from error
+            raise ElmoError(
+                f"text {number} can't be tokenised: {error}. Change it, or give its words as a list."
+            ) from error
         except TypeError as error:  # it can't be iterated: None, a number
             raise ElmoError(f"text {number} is {shown(text)}. Expected a string or a list of words.") from error
     return sentences
@@ -315,7 +317,7 @@ class ElmoEmbedder(Carrying):
         Raises CommandError before anything is embedded, if the text cannot be used.
         """
         if isinstance(input_file, str | os.PathLike):
-            raise CommandError(f"input_file is {shown(input_file)}. Expected an open file: open(...).")
+            raise CommandError(f"input_file is {shown(input_file)}. Expected an open file: open it first.")
         refuse_same_file(input_file, output_file_path)
         source = str(getattr(input_file, "name", "the text"))
         lines = read_sentences(input_file, source, keys=use_sentence_keys)
@@ -347,7 +349,9 @@ class ElmoEmbedder(Carrying):
         Raises SettingsError if output_format or batch_size cannot be used, and VectorsError if the file cannot be.
         """
         if isinstance(lines, str):
-            raise CommandError(f"lines is the string {shown(lines)}. Expected a list of sentences.")
+            raise CommandError(
+                f"lines is the string {shown(lines)}. Expected a list of sentences: split it into lines."
+            )
         if output_format not in FORMATS:
             raise SettingsError(f"output_format is {output_format!r}. Expected one of {', '.join(FORMATS)}.")
         sentences = [line.split() if isinstance(line, str) else line for line in lines]

@@ -73,7 +73,9 @@ def read_header(folder: Path) -> Header:
     try:
         record = read_json(folder / HEADER, _MOST_BYTES)
     except OSError as error:
-        raise CorpusError(f"{folder}: no index ({error}). Expected one of elmo neighbours --index.") from error
+        raise CorpusError(
+            f"{folder}: no index ({error}). Give the folder that elmo neighbours --index wrote."
+        ) from error
     except ValueError as error:
         raise CorpusError(_INDEX_DAMAGED.format(folder=folder, reason=f"{HEADER}: {error}")) from error
     version = record.get("version") if isinstance(record, dict) else None
@@ -100,7 +102,8 @@ def find_word(sentence: str | Sequence[str], word: str, occurrence: int, lang: s
         )
     if not 1 <= occurrence <= len(places):
         raise SettingsError(
-            f"the occurrence is {occurrence}, but the query has {shown(word)} {len(places)} times. Give one of these."
+            f"the occurrence is {occurrence}, but the query has {shown(word)} {len(places)} times. Give a "
+            f"number from 1 to {len(places)}."
         )
     return words, places[occurrence - 1]
 
@@ -155,7 +158,9 @@ def checked_layer(layer: Layer | None, layers: int) -> Layer:
 def fingerprint(embedder: ElmoEmbedder) -> str:
     """Return the fingerprint of an embedder's biLM. Raises SettingsError if the embedder is stateful."""
     if embedder.stateful:
-        raise SettingsError("the embedder is stateful: vectors would depend on others. Expected stateful=False.")
+        raise SettingsError(
+            "the embedder is stateful: vectors would depend on the sentences before. Expected stateful=False."
+        )
     return fingerprint_of(embedder.options, embedder.to_arrays())
 
 
@@ -221,7 +226,8 @@ def _refuse_present(folder: Path, replace: bool) -> None:
         raise CorpusError(f"{folder}: has an index. Give another folder, or replace it (replace=True, or --force).")
     if present and not is_index(folder):
         raise CorpusError(
-            f"{folder}: holds {', '.join(present[:3])}, and no index. Expected a new or an empty folder, or an index."
+            f"{folder}: holds {', '.join(present[:3])}, and no index. Expected a new or an empty folder, or that "
+            "of an index: give another one."
         )
 
 

@@ -48,7 +48,7 @@ def label_getter(attribute: str) -> Getter:
     if name.startswith("_") or name.endswith("_") or not hasattr(Token, name):
         raise SettingsError(
             f"--attr is {shown(attribute)}, which spaCy's tokens do not have. Expected upos, tag, ent, another "
-            "attribute of a token, such as dep or morph, or _.NAME for an extension attribute."
+            "attribute of a token, such as dep or morph, or _.NAME for an extension attribute: change --attr."
         )
     read = f"{name}_" if hasattr(Token, f"{name}_") else name  # spaCy has pos as a number and pos_ as a string
     return lambda token: _text(getattr(token, read), attribute)
@@ -303,7 +303,8 @@ class Probes:
         if len(self.labels) < 2:
             raise CorpusError(
                 f"all tokens of the training part have the same value of the attribute {shown(attribute)}: "
-                f"{shown(self.labels[0])}. Expected two different labels or more."
+                f"{shown(self.labels[0])}. Expected two different labels or more: change --attr, or give another "
+                "corpus."
             )
         self._outside = OUTSIDE if attribute == ENTITIES else None
         self._train_rows, self._dev_rows = (
@@ -317,7 +318,7 @@ class Probes:
             found = [shown(list(dict.fromkeys(labels))) for labels in (self._gold, self.labels)]
             raise CorpusError(
                 f"no token of the part that is scored has a label of the training part: it has {found[0]}, and the "
-                f"training part has {found[1]}. Expected the same set of labels."
+                f"training part has {found[1]}. Expected the same set of labels: change --attr, or give another corpus."
             )
 
     @property

@@ -129,7 +129,8 @@ def _add(sentence: SenseSentence, line: str, path: Path, number: int) -> None:
     if not all(lemma):
         missing = "a part of speech" if lemma.lemma else "a lemma"
         raise CorpusError(
-            f"{path}, line {number}: a sense without {missing}. Senses are looked up by lemma and part of speech."
+            f"{path}, line {number}: a sense without {missing}. Add it: senses are looked up by lemma and "
+            "part of speech."
         )
     sentence.instances.append(Instance(start, len(sentence.words), lemma, tuple(senses)))
 

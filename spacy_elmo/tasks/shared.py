@@ -65,7 +65,7 @@ def parts_of(doc: Doc, keys: Sequence[str]) -> list[Span] | None:
         counts = [len(doc.spans[key]) if key in doc.spans else None for key in keys]
         if any(count not in (0, 1) for count in counts):
             raise AnnotationError(
-                f"the doc {shown(doc.text)} has {counts} spans in {names}. Expected one span for each key."
+                f"the doc {shown(doc.text)} has {counts} spans in {names}. Expected one span for each key in doc.spans."
             )
         parts = [span for key in keys for span in doc.spans[key]]
     else:
@@ -145,7 +145,8 @@ def warn_of_unknown(name: str, found: Iterable[str], labels: Iterable[str], said
 
 def no_examples_error(name: str, number: int, expected: str) -> AnnotationError:
     return AnnotationError(
-        f"the component {name!r} can't be initialised: none of its examples ({number}) has {expected}. Give it others."
+        f"the component {name!r} can't be initialised: none of its examples ({number}) has {expected}. "
+        "Give it examples with them: nlp.initialize(lambda: examples)."
     )
 
 

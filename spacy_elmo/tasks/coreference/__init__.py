@@ -70,7 +70,7 @@ def _span(doc: Doc, mention: object, number: int) -> Span:
         if mention.doc is not doc:
             raise AnnotationError(
                 f"cluster {number} has the mention {shown(mention.text)}, which is a span of another doc. "
-                "Expected spans of the doc that is annotated."
+                "Expected spans of the doc that is annotated: give doc[first:after] of it."
             )
         mention = mention.start, mention.end
     pair = mention if isinstance(mention, (tuple, list)) and len(mention) == 2 else ()
@@ -94,7 +94,9 @@ def _check_apart(groups: dict[str, list[Span]]) -> None:
         for span in spans:
             first = owner.setdefault((span.start, span.end), key)
             if first != key:
-                raise AnnotationError(f"the span {span.text!r} is in two clusters, {first} and {key}. Expected one.")
+                raise AnnotationError(
+                    f"the span {span.text!r} is in two clusters, {first} and {key}. Leave it out of one of them."
+                )
 
 
 def _keys(doc: Doc, prefix: str) -> list[str]:
