@@ -92,6 +92,10 @@ class OtherLanguageWarning(UserWarning):
     """A pipeline has a biLM of another language."""
 
 
+class OptionsWarning(UserWarning):
+    """An options.json may not be what its weights were trained with."""
+
+
 class LostVectorsWarning(UserWarning):
     """Docs are about to lose the hooks by which `.vector` comes from ELMo."""
 

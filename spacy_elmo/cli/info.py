@@ -25,12 +25,12 @@ from ..formats.contents import (
     is_hdf5,
 )
 from ..formats.names import GROUP, PUBLISHED, find_official, find_point, folders_of_packages, is_named
-from ..formats.options import BiLMOptions, read_contents, read_options
+from ..formats.options import BiLMOptions, read_contents, read_options, warn_of_keys
 from ..formats.paths import refuse_address, sha256_of
 from ..formats.text import docs_in
 from ..formats.vectors import INDEX_NAME
 from ..formats.weights import read_weights, readers_of
-from ..modules.loading import EMBEDDED, can_name_bilm, card_language, embedded_files, find_bilm
+from ..modules.loading import EMBEDDED, can_name_bilm, card_language, embedded_files, find_bilm, warn_of_other_options
 from ..modules.loading import OPTIONS as OPTIONS_FILE
 from ..modules.loading import WEIGHTS as WEIGHTS_FILE
 from ..pipeline.attributes import LAYERS, TOKENS, VECTORS, key
@@ -163,6 +163,7 @@ def _show_files(paths: list[Path]) -> bool:
                 if kind == OPTIONS:
                     contents = read_contents(path)
                     options = BiLMOptions.from_dict(contents, source=str(path))
+                    warn_of_keys(contents, str(path))
                     found = _option_rows(options)
                 elif kind == WEIGHTS and option_files and options is None:
                     raise CommandError(
@@ -179,6 +180,8 @@ def _show_files(paths: list[Path]) -> bool:
                         found += _reader_rows(options, contents, None)
                 elif kind == WEIGHTS:
                     found.append(("model", _model_of(options, sha256)))
+                    if options is not None:
+                        warn_of_other_options(options, path)
                 rows += [("SHA-256", sha256), *found]
             except (ElmoError, OSError) as error:
                 problem = error

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from ..errors import FILE_UNREADABLE, OptionsError, shown
+from ..errors import FILE_UNREADABLE, OptionsError, OptionsWarning, shown
 from .atomic import replacing, writing
 from .paths import existing_file
 from .strict_json import read_json
@@ -264,7 +266,29 @@ def _value_at(data: object, key: str, source: str) -> Any:
 
 def read_options(path: str | os.PathLike[str]) -> BiLMOptions:
     """Read an options.json. Raises OptionsError if it is missing, unreadable, not JSON, or describes no valid biLM."""
-    return BiLMOptions.from_dict(read_contents(path), source=str(Path(path)))
+    contents = read_contents(path)
+    options = BiLMOptions.from_dict(contents, source=str(Path(path)))
+    warn_of_keys(contents, str(Path(path)))
+    return options
+
+
+def warn_of_keys(contents: Mapping[str, Any], source: str) -> None:
+    """Warn of what valid contents of an options.json may leave out or misspell: vectors would be plausible, and wrong.
+
+    source: where they are from, for the message.
+    """
+    if contents["lstm"].get("use_skip_connections") is None and contents["lstm"]["n_layers"] > 1:
+        told = (
+            f"{source}: lstm.use_skip_connections is missing, and is taken for false, as bilm-tf takes it. AllenNLP's "
+            "biLMs always have skip connections. Write true or false into the file."
+        )
+        warnings.warn(told, OptionsWarning, stacklevel=3)
+    known = {name.rpartition(".")[2]: name for name in (*KEYS.values(), "char_cnn.n_characters", "char_cnn.embedding")}
+    for section in ("lstm", "char_cnn"):
+        for key in contents[section].keys() - known.keys():
+            hint = "".join(f" (nearest: {known[name]})" for name in get_close_matches(key, known, 1))
+            told = f"{source}: {section}.{key} is no key that is read{hint}. Correct it, or remove it."
+            warnings.warn(told, OptionsWarning, stacklevel=3)
 
 
 def read_contents(path: str | os.PathLike[str]) -> Any:

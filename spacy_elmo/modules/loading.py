@@ -2,6 +2,7 @@
 
 import os
 import re
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -13,10 +14,10 @@ import numpy.typing as npt
 import torch
 
 from .. import bilms, kernels
-from ..errors import ElmoError, SettingsError, shown
-from ..formats.names import PUBLISHED, folder_named, is_hidden, is_named
-from ..formats.options import BiLMOptions, read_options
-from ..formats.paths import expanded
+from ..errors import ElmoError, OptionsWarning, SettingsError, shown
+from ..formats.names import OFFICIAL_MODELS, PUBLISHED, folder_named, folders_of_packages, is_hidden, is_named
+from ..formats.options import KEYS, BiLMOptions, read_options
+from ..formats.paths import expanded, sha256_of
 from ..formats.weights import read_weights
 from .bilm import BiLM
 
@@ -218,7 +219,36 @@ def load_arrays(
     if bilm is not None:
         weight_file = _files_of(bilm, weights=True)[1]
     with _naming("weight_file" if bilm is None else "bilm"):
-        return options, read_weights(weight_file or embedded_files()[1], options)
+        arrays = read_weights(weight_file or embedded_files()[1], options)
+    if weight_file is not None and bilm != EMBEDDED:
+        warn_of_other_options(options, expanded(weight_file))
+    return options, arrays
+
+
+def warn_of_other_options(options: BiLMOptions, weights: Path) -> None:
+    """Warn if weights are those of a known biLM, by their SHA-256, but the options are not."""
+    bilms = {**folders_of_packages(), EMBEDDED: Path(embedded_files()[0]).parent}
+    size = weights.stat().st_size
+    for name, folder in bilms.items():
+        own = folder / WEIGHTS
+        if own.is_file() and own.stat().st_size == size and not own.samefile(weights):
+            expected = read_options(folder / OPTIONS)
+            if expected != options and sha256_of(weights) == sha256_of(own):
+                _warn_of_options(name, options, expected)
+    for model in OFFICIAL_MODELS:
+        if model.n_bytes == size and model.options != options and sha256_of(weights) == model.sha256:
+            _warn_of_options(f"the official {model.name} model", options, model.options)
+
+
+def _warn_of_options(name: str, got: BiLMOptions, expected: BiLMOptions) -> None:
+    values = [(KEYS[field], *(getattr(one, field) for one in (got, expected))) for field in KEYS]
+    told = "; ".join(f"{key} is {shown(one)}, expected {shown(other)}" for key, one, other in values if one != other)
+    warnings.warn(
+        f"The weights are those of {name}, but the options are not: {told}. The vectors are wrong. Use the "
+        "options.json that came with the weights.",
+        OptionsWarning,
+        stacklevel=4,
+    )
 
 
 def load_named_arrays(name: File | None = None, weight_file: File | None = None) -> tuple[BiLMOptions, Arrays]:

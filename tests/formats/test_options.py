@@ -8,10 +8,11 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from spacy_elmo.errors import OptionsError
+from spacy_elmo.errors import OptionsError, OptionsWarning
 from spacy_elmo.formats import BiLMOptions, read_options, write_options
 
 VALID = {
@@ -71,6 +72,29 @@ def test_unknown_keys_are_ignored() -> None:
     data |= {"bidirectional": True, "dropout": 0.1, "n_tokens_vocab": 793471, "unroll_steps": 20}
     data["lstm"]["something"] = None
     assert BiLMOptions.from_dict(data) == BiLMOptions.from_dict(VALID)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda lstm: lstm.pop("use_skip_connections"),
+            r"lstm\.use_skip_connections is missing, and is taken for false",
+        ),
+        (
+            lambda lstm: lstm.update(num_layers=3),
+            r"lstm\.num_layers is no key that is read \(nearest: lstm\.n_layers\)",
+        ),
+        (lambda lstm: lstm.update(xyz=3), r"lstm\.xyz is no key that is read\. Correct it, or remove it"),
+    ],
+    ids=["skip connections", "a name of others", "unlike any"],
+)
+def test_what_a_file_may_not_mean(change: Any, message: str, tmp_path: Path) -> None:
+    data = copy.deepcopy(VALID)
+    change(data["lstm"])
+    (tmp_path / "options.json").write_text(json.dumps(data))
+    with pytest.warns(OptionsWarning, match=message):
+        read_options(tmp_path / "options.json")
 
 
 @pytest.mark.parametrize("value", [DELETED, None])

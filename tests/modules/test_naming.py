@@ -1,5 +1,6 @@
 """Names of no biLM, and folders whose files have other names: the message says what to give."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -7,9 +8,9 @@ import pytest
 import spacy
 
 from spacy_elmo import ElmoEmbedder
-from spacy_elmo.errors import ElmoError, SettingsError
+from spacy_elmo.errors import ElmoError, OptionsWarning, SettingsError
 from spacy_elmo.formats.names import PUBLISHED
-from spacy_elmo.modules.loading import is_packed, load_arrays, load_options
+from spacy_elmo.modules.loading import embedded_files, is_packed, load_arrays, load_options
 
 
 @pytest.mark.parametrize("name", ["5.5B", "large", "portuguese", "runs/typo", "https://tfhub.dev/google/elmo/3"])
@@ -23,6 +24,21 @@ def test_a_name_of_no_bilm(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     nlp.add_pipe("elmo", config={"model": {"bilm": name}})
     with pytest.raises(SettingsError, match=pattern):
         nlp("A bank .")
+
+
+@pytest.mark.parametrize("key", ["use_skip_connections", "activation"])
+def test_weights_of_a_known_bilm_with_other_options(key: str, tmp_path: Path) -> None:
+    """Vectors would be plausible, and wrong."""
+    own, weights = embedded_files()
+    shutil.copy(weights, tmp_path / "weights.hdf5")
+    contents = json.loads(Path(own).read_text())
+    section = "char_cnn" if key == "activation" else "lstm"
+    contents[section][key] = {"activation": "tanh", "use_skip_connections": False}[key]
+    (tmp_path / "options.json").write_text(json.dumps(contents))
+    with pytest.warns(OptionsWarning, match=rf"weights are those of en_mini, .*{section}\.{key} is .*, expected"):
+        load_arrays(bilm=tmp_path)
+    shutil.copy(own, tmp_path / "options.json")
+    load_arrays(tmp_path / "options.json", tmp_path / "weights.hdf5")  # without a warning
 
 
 def test_a_packed_file(tmp_path: Path) -> None:
