@@ -55,7 +55,7 @@ def average_of(module: nn.Module, horizon: float) -> AveragedModel:
     return AveragedModel(module, multi_avg_fn=add)
 
 
-class Rounding:
+class FewBits:
     """Rounds the matrices of a biLM to few bits, as `elmo pack --bits`, by steps that stay as they are at the start."""
 
     def __init__(self, bilm: BiLM, bits: int) -> None:
@@ -179,7 +179,7 @@ class Trainer:
         model.bilm.to(self.group.device)
         model.softmax.to(self.group.device)
         self.parameters = list(model.bilm.parameters())
-        self.rounding = None if settings.weight_bits is None else Rounding(model.bilm, settings.weight_bits)
+        self.few_bits = None if settings.weight_bits is None else FewBits(model.bilm, settings.weight_bits)
         self.objective = objective_of(settings, model)
         self.state = model.bilm.lstm.zero_state(share)
         self.from_zero = _evenly_true(settings.zero_state_share, settings.streams)[self.local_streams]
@@ -232,10 +232,10 @@ class Trainer:
         if self.average is not None and self.average.n_averaged:
             modules: Any = self.average.module
             model = LanguageModel(modules["bilm"], modules["softmax"], model.vocabulary)
-        if self.rounding is None:
+        if self.few_bits is None:
             return model
         bilm = copy.deepcopy(model.bilm)
-        self.rounding.apply(bilm)
+        self.few_bits.apply(bilm)
         return LanguageModel(bilm, model.softmax, model.vocabulary)
 
     def check_rounding(self) -> None:
@@ -263,7 +263,7 @@ class Trainer:
             batch = self._batch()
             scorer: Any = self.objective.scorer(batch.targets, seed, self.group)
             dropout_seed = _seed(seed, self.group.rank, 0) >> 16  # each process has other dropout masks
-            with self.rounding.applied(self.model.bilm) if self.rounding else nullcontext():
+            with self.few_bits.applied(self.model.bilm) if self.few_bits else nullcontext():
                 result = self.workers.gradients(batch, scorer, self.state, scale, dropout_seed, frozen)
             self.state = result.state
             loss += result.loss
@@ -298,13 +298,17 @@ class Trainer:
         return Batch(characters, inputs, targets, keep.to(device))
 
     def state_arrays(self) -> Arrays:
-        """Return what a run needs to go on bit by bit, as arrays by their names. All processes must call it."""
+        """Return what a run needs to go on bit by bit, as arrays by their names. All processes must call it.
+
+        `run.py` adds its `Progress` and the run's identity. Checkpoints of earlier versions must be read: give an array
+        that is new a value in `restore` if it is missing.
+        """
         arrays: Arrays = {f"bilm/{name}": array for name, array in self.model.bilm.to_arrays().items()}
         arrays |= {f"softmax/{name}": t.cpu().numpy().copy() for name, t in self.model.softmax.state_dict().items()}
         arrays |= {f"optimizer/{name}": array for name, array in optimizer_arrays(self.optimizer).items()}
         arrays |= {f"objective/{name}": array for name, array in self.objective.arrays().items()}
-        if self.rounding is not None:
-            arrays |= {f"rounding/{name}": steps.cpu().numpy().copy() for name, steps in self.rounding.steps.items()}
+        if self.few_bits is not None:
+            arrays |= {f"few_bits/{name}": steps.cpu().numpy().copy() for name, steps in self.few_bits.steps.items()}
         if self.average is not None:
             arrays |= {AVERAGE + name: t.cpu().numpy().copy() for name, t in self.average.state_dict().items()}
         for name, array in self.streams.state().items():
@@ -327,9 +331,9 @@ class Trainer:
         if "optimizer" in parts:  # it is absent before the first update of the biLM
             restore_optimizer(self.optimizer, parts["optimizer"])
         self.objective.restore(parts.get("objective", {}))
-        if self.rounding is not None:
-            steps = parts["rounding"].items()
-            self.rounding.steps = {name: torch.from_numpy(np.array(s)).to(self.group.device) for name, s in steps}
+        if self.few_bits is not None:
+            steps = parts["few_bits"].items()
+            self.few_bits.steps = {name: torch.from_numpy(np.array(s)).to(self.group.device) for name, s in steps}
         self.streams.restore({name: array[self.local_streams] for name, array in parts["streams"].items()})
         h, c = (torch.from_numpy(np.array(parts["state"][name][:, :, self.local_streams])) for name in ("h", "c"))
         self.state = LstmState(h.to(self.group.device), c.to(self.group.device))

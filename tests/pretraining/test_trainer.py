@@ -129,7 +129,7 @@ def test_weights_of_few_bits(config: PretrainConfig, tmp_path: Path) -> None:
     for name, values in saved.items():
         np.testing.assert_array_equal(rounded[name], values, err_msg=name)
     kept = state(tmp_path / "few")["bilm/lstm.layers.0.input_weight"]
-    steps = state(tmp_path / "few")["rounding/lstm.layers.0.input_weight"]
+    steps = state(tmp_path / "few")["few_bits/lstm.layers.0.input_weight"]
     assert np.abs(kept / steps - np.rint(kept / steps)).max() > 0.1
     with pytest.raises(SettingsError, match=r"training\.weight_bits is 3\. Expected null where paths\.init is not set"):
         with_paths(few, init=None)
