@@ -6,30 +6,32 @@ from pathlib import Path
 from spacy.cli._util import Arg, Opt
 
 from .console import msg, telling_if_stopped
-from .shared import Force
+from .shared import MODEL, Force, PipeName, folder_of_bilm
 
 _ALL_BITS = 23  # of a float32's mantissa
 Stored = Enum("Stored", {"float16": "float16", "float32": "float32", "none": "none"})
 
 
 def pack(
-    model: str = Arg(..., metavar="MODEL", help="biLM: its folder, that of a pretraining run, or its name"),
+    model: str = Arg(..., metavar="MODEL", help=MODEL),
     output: Path = Arg(..., metavar="OUT", help="Folder to write"),
     mantissa_bits: int = Opt(10, min=1, max=_ALL_BITS, metavar="N", help="Bits of the weights' mantissas; 23: all"),
     bits: int | None = Opt(None, min=2, max=16, metavar="N", help="Bits of the matrices, in steps for each output"),
     softmax: Stored = Opt(Stored.float16, help="Type of the stored softmax; float32: unchanged; none: left out"),
+    pipe: PipeName = None,
     force: Force = False,
 ) -> None:
     """Write a smaller copy of a biLM.
 
     Its weights are rounded, and its HDF5 files are compressed. The weights are still stored as float32, so AllenNLP,
-    bilm-tf and other programs can read them through HDF5.
+    bilm-tf and other programs can read them through HDF5. Of a saved pipeline, this writes the biLM as it was tuned.
     """
     from ..pretraining.language_model import SOFTMAX
     from ..pretraining.pack import pack as pack_model
 
-    with telling_if_stopped(f"stopped. Nothing was written to {output}."):
-        packed = pack_model(model, output, mantissa_bits, softmax.value, force, bits)
+    told = f"stopped. Nothing was written to {output}."
+    with telling_if_stopped(told), folder_of_bilm(model, pipe) as folder:
+        packed = pack_model(folder, output, mantissa_bits, softmax.value, force, bits)
     is_packed = packed.largest == 0 and mantissa_bits < _ALL_BITS
     if not is_packed or SOFTMAX in packed.sizes:
         total = [sum(sizes) for sizes in zip(*packed.sizes.values())]

@@ -17,7 +17,7 @@ from ..formats.atomic import writing
 from ..formats.names import GROUP as BILMS
 from ..formats.names import PUBLISHED
 from .console import msg, telling_if_stopped
-from .shared import Force
+from .shared import MODEL, Force, folder_of_bilm
 
 Place = Enum("Place", {"inside": "inside", "apart": "apart", "none": "none"})
 Built = Enum("Built", {"wheel": "wheel", "sdist": "sdist", "none": "none"})
@@ -60,7 +60,7 @@ def folder() -> Path:
 
 
 def package(
-    model: str = Arg(..., metavar="MODEL", help="biLM: its folder, that of a pretraining run, or its name"),
+    model: str = Arg(..., metavar="MODEL", help=MODEL),
     output: Path = Arg(..., metavar="OUT", help="Folder to write the package's folder in", file_okay=False),
     name: str = Opt(..., metavar="NAME", help="Name of the biLM where it is installed, such as la_mini"),
     bits: int = Opt(8, min=2, max=16, metavar="N", help="Bits of the matrices, as in pack"),
@@ -93,9 +93,10 @@ def package(
         if target.exists() and not (force and is_package):
             hint = ", or add --force to replace the package" if is_package else ""
             raise CommandError(f"{target}: exists. Give another OUT{hint}.")
-    with telling_if_stopped(f"stopped. Nothing was written to {output}."), tempfile.TemporaryDirectory() as temporary:
+    told = f"stopped. Nothing was written to {output}."
+    with telling_if_stopped(told), folder_of_bilm(model) as source, tempfile.TemporaryDirectory() as temporary:
         packed = Path(temporary) / "packed"
-        pack(model, packed, bits=bits, softmax="none" if softmax.value == "none" else "float16")
+        pack(source, packed, bits=bits, softmax="none" if softmax.value == "none" else "float16")
         with writing(output, CommandError):
             output.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=output) as beside:

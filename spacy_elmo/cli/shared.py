@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -79,6 +81,24 @@ def refuse_in_model(output: Path, model: str | os.PathLike[str]) -> None:
                 f"{output}: the file to write is in {folder}, which is the folder of the model, or that of the "
                 "run that made it. Expected a place outside: give another name."
             )
+
+
+@contextmanager
+def folder_of_bilm(model: str, pipe: str | None = None) -> Iterator[str]:
+    """Give a biLM's name or folder; for a saved pipeline, a temporary folder with the biLM of its pipe."""
+    from ..formats import write_options, write_weights
+    from ..pipeline.saved import is_pipeline, pipeline_weights
+
+    if not is_pipeline(model):
+        if pipe is not None:
+            raise CommandError(f"--pipe is {pipe!r}, but {model} is no saved pipeline. Leave --pipe out.")
+        yield model
+        return
+    options, arrays = pipeline_weights(model, pipe)
+    with tempfile.TemporaryDirectory() as folder:
+        write_options(Path(folder, "options.json"), options)
+        write_weights(Path(folder, "weights.hdf5"), options, arrays)
+        yield folder
 
 
 def write_text(text: str, path: Path) -> None:

@@ -90,6 +90,11 @@ def refuse_other_names(options_file: str, weight_file: str) -> None:
     options_file, weight_file: in the same folder.
     """
     folder = Path(options_file).parent
+    if not Path(options_file).exists() and (folder / "config.cfg").is_file() and (folder / "meta.json").is_file():
+        raise SettingsError(
+            f"{folder}: a saved pipeline. Expected the folder of a biLM: python -m spacy elmo pack {folder} OUT writes "
+            "the pipeline's."
+        )
     patterns = {Path(options_file): "*options.json", Path(weight_file): "*.hdf5"}
     missing = [file for file in patterns if not file.exists()]
     candidates = [sorted(folder.glob(patterns[file])) for file in missing]

@@ -6,9 +6,13 @@ from functools import partial
 from pathlib import Path
 
 import commands
+import numpy as np
 import pytest
+import spacy
 from embedded_case import OPTIONS, model_of
 
+from spacy_elmo import ElmoEmbedder
+from spacy_elmo.errors import SettingsError
 from spacy_elmo.formats import read_weights
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.pack import round_to_steps
@@ -34,6 +38,21 @@ def test_sizes_and_changes_are_printed(model: Path, tmp_path: Path) -> None:
     assert LanguageModel.load(tmp_path / "packed").words == model_of().words
     assert "was packed before" not in output
     assert "was packed before: the copy has the same weights" in run("pack", tmp_path / "packed", tmp_path / "b")
+
+
+def test_the_bilm_of_a_saved_pipeline(model: Path, tmp_path: Path) -> None:
+    """As it was tuned: the files give the pipeline's vectors."""
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("elmo", config={"model": {"bilm": str(model)}})
+    right = nlp("We sat")._.elmo_layers
+    nlp.to_disk(tmp_path / "tuned")
+    with pytest.raises(SettingsError, match=r"tuned: a saved pipeline\. .* python -m spacy elmo pack .*tuned OUT"):
+        ElmoEmbedder(tmp_path / "tuned")
+    assert "tuned has no softmax" in run("pack", tmp_path / "tuned", tmp_path / "out", "--mantissa-bits", "23")
+    got = ElmoEmbedder(tmp_path / "out").embed_sentence(["We", "sat"])
+    np.testing.assert_allclose(got, right, atol=1e-6)
+    assert "no elmo pipe" not in run("package", tmp_path / "tuned", tmp_path, "--name", "la")
+    assert "--pipe is 'elmo', but" in run("pack", model, tmp_path / "b", "--pipe", "elmo", code=1)
 
 
 @pytest.mark.slow
