@@ -22,7 +22,7 @@ ROW = EvaluationRow(2_000, 10_240_000, 0.14, 900.0, 5.43219, 0.00312, 123.456, 1
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return run_of(tmp_path_factory.mktemp("run"), total_tokens=1_000_000, readers="this package; not AllenNLP")
+    return run_of(tmp_path_factory.mktemp("run"), total_tokens=1_000_000, compatible_with="this package; not AllenNLP")
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
