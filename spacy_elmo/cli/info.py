@@ -278,9 +278,10 @@ def _by_sizes(options: BiLMOptions) -> str:
     """Return the biLM with these sizes: an official one, or one of an installed package."""
     if official := find_official(options):
         return f"the sizes of the official {official[0].name} model"
+    own = read_options(embedded_files()[0])  # of en_mini, and of most biLMs that are trained
     for bilm, folder in folders_of_packages().items():
         with suppress(ElmoError):
-            if read_options(folder / OPTIONS_FILE) == options:
+            if read_options(folder / OPTIONS_FILE) == options != own:
                 return f"the sizes of {bilm}"
     return "a biLM of your own, not an official model"
 
