@@ -42,6 +42,9 @@ def predict_words(doc: Doc, i: int, n: int = 10, model: str = EMBEDDED) -> Predi
 
     Raises SettingsError if the doc has no token i, and ElmoError if the model can't be loaded.
     """
+    if not isinstance(doc, Doc) or not isinstance(i, int) or not isinstance(n, int) or n < 1:
+        got = f"{type(doc).__name__}, {i!r} and {n!r}"
+        raise SettingsError(f"doc, i and n are {got}. Expected a Doc, a whole number, and a whole number above 0.")
     if not -len(doc) <= i < len(doc):
         raise SettingsError(f"i is {i}, but the doc has {len(doc)} tokens. Expected the index of one of them.")
     token = doc[i]

@@ -80,12 +80,16 @@ def compare(
         "overrides": overrides,
     }
     runs = _earlier(output, settings, force)
-    data = {name: _converted(path, output / "corpus" / f"{name}.spacy") for name, path in files.items()}
+    for path in files.values():
+        if not path.is_file():
+            expected = "Expected annotated data: .spacy, .conllu, .iob, .conll or .json."
+            raise CommandError(f"{path}: no such file. {expected}")
     bilm = None if model is None else str(Path(model).absolute()) if Path(model).exists() else model
     paths = dict.fromkeys(("elmo_options", "elmo_weights", "knowledge_base"))
     names = [name.strip() for name in string_to_list(pipeline)]
     config = task_config(lang or BiLMChoice(model, None).language, names, optimize.value, paths, bilm)
     _write(output, settings, runs)
+    data = {name: _converted(path, output / "corpus" / f"{name}.spacy") for name, path in files.items()}
     wanted = [(network, seed) for seed in range(seeds) for network in networks]
     with telling_if_stopped(f"stopped. The same command goes on after the trainings in {output / SCORES}."):
         for number, (network, seed) in enumerate(wanted, start=1):
@@ -110,7 +114,7 @@ def _earlier(output: Path, settings: Mapping[str, Any], force: bool) -> list[Run
         earlier, runs = found["settings"], [Run(**run) for run in found["runs"]]
     except (ValueError, TypeError, KeyError) as error:
         raise CommandError(f"{output / SCORES}: not read ({error}). Give a new folder, or delete this one.") from error
-    changed = [name for name, value in settings.items() if earlier.get(name) != value]
+    changed = [name for name, value in settings.items() if earlier.get(name) != value] if runs else []
     if changed and not force:
         raise CommandError(
             f"{output}: its trainings had another {', '.join(changed)}. Expected the same command: give a new folder, "
@@ -127,8 +131,6 @@ def _write(output: Path, settings: Mapping[str, Any], runs: list[Run]) -> None:
 
 def _converted(file: Path, target: Path) -> Path:
     """Write a file as .spacy by `spacy convert`, unless it is one."""
-    if not file.is_file():
-        raise CommandError(f"{file}: no such file. Expected annotated data: .spacy, .conllu, .iob, .conll or .json.")
     if file.suffix == ".spacy":
         return file
     target.parent.mkdir(parents=True, exist_ok=True)

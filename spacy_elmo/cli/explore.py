@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import spacy
 from spacy.cli._util import Arg, Opt
 from spacy.language import Language
 from spacy.tokens import Doc, Token
 
 from ..errors import CommandError
+from ..formats.text import Unusable, blank
 from ..pipeline.mixes import learned_mixes
+from ..pipeline.saved import load_pipe
 from .console import msg
 from .shared import TEXTS, Force, Lang, bilm_of, check_output, embedder_of, write_text
 
@@ -57,9 +58,11 @@ def explore(
     """
     check_output(output, texts or (), force=force)
     if parquet is not None:
-        check_output(parquet, [output, *(texts or ())], force=force)
+        if parquet.absolute().resolve() == output.absolute().resolve():
+            raise CommandError(f"--parquet is {parquet}, which is OUTPUT too. Expected two files: give another name.")
+        check_output(parquet, texts or (), force=force)
     choice = bilm_of(model, pipeline=pipeline)
-    nlp = spacy.load(pipeline) if pipeline else spacy.blank(lang or choice.language)
+    nlp = load_pipe(pipeline)[0] if pipeline else blank(lang or choice.language)
     if texts:
         sentences = _read(texts, nlp, choice, lang)
         usual = _frequent(sentences)
@@ -116,10 +119,15 @@ def _read(texts: Sequence[Path], nlp: Language, choice: BiLMChoice, lang: str | 
     names: list[str] = []
     docs: list[Doc] = []
     for item in read_items(sources_of(texts)):
-        document = parser(item)
+        try:
+            document = parser(item)
+        except Unusable as error:
+            raise CommandError(f"{item.source}, line {item.line}: {error}. Correct or remove the line.") from error
         for sentence in document.sentences if document is not None else ():
             names.append(Path(item.source).name)
             docs.append(Doc(nlp.vocab, words=sentence.tokens))
+    if not docs:
+        raise CommandError(f"{', '.join(map(str, texts))}: no sentence. Expected text, one sentence a line.")
     several = len(set(names)) > 1
     return [Sentence(doc, {"document": name} if several else {}) for name, doc in zip(names, nlp.pipe(docs))]
 

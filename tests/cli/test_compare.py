@@ -117,7 +117,7 @@ def test_what_is_refused(data: list[str], change: dict[str, str], message: str) 
     Path("bad.conllu").write_text("1\tBonn\n\n")
     Path("empty.json").write_text("[]")
     if change.get("--pipeline") == "tagger":
-        trained({})
+        trained({"x alone": [0.6]})
     options = dict(zip(data[::2], data[1::2])) | change
     told = run("elmo", "compare", "out", *[part for pair in options.items() for part in pair], code=1)
     assert message in " ".join(told.split())
@@ -127,3 +127,11 @@ def test_a_folder_with_other_files_is_refused(data: list[str]) -> None:
     Path("out").mkdir()
     Path("out/mine.txt").write_text("kept")
     assert "out: has files, but no scores.json" in run("elmo", "compare", "out", *data, code=1)
+
+
+def test_a_command_that_failed_can_be_corrected(data: list[str]) -> None:
+    """Nothing was trained, so other data are no other comparison."""
+    Path("empty.json").write_text("[]")
+    run("elmo", "compare", "out", *data[:2], "--dev", "empty.json", code=1)
+    assert "its trainings had" not in run("elmo", "compare", "out", *data, "--pipeline", "nothing", code=1)
+    assert "no component that is trained" not in run("elmo", "compare", "out", *data[:2], "--dev", "none", code=1)

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet
@@ -224,3 +225,42 @@ def test_predict_prints_each_place(model):
     assert [place.pop("word") for place in found] == [token.text for token in doc]
     expected = predict_words(doc, 3, 2, model)._asdict()
     assert found[3] == {name: [list(pair) for pair in words] for name, words in expected.items()}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("page.html", "bad.txt"), "bad.txt, line 1: not UTF-8"),
+        (("page.html", "empty.txt"), "empty.txt: no sentence"),
+        (("page.html", "a.txt", "--parquet", "./page.html"), "which is OUTPUT too. Expected two files"),
+        (("page.html", "a.txt", "--lang", "xx1"), "the language is 'xx1'"),
+        (("page.html", "--pipeline", "none"), "none: can't be loaded"),
+    ],
+)
+def test_what_explore_refuses(
+    options: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("bad.txt").write_bytes(b"ab\xff cd\n")
+    Path("empty.txt").touch()
+    Path("a.txt").write_text("A bank in town .\nThe bank lent money .\n")
+    assert message in " ".join(run("elmo", "explore", *options, code=1).split())
+    assert not Path("page.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("  ",), "TEXT has 0 words"),
+        (("a " * 201,), "TEXT has 201 words. Expected a sentence, of 1 to 200"),
+        (("a", "--lang", "xx1"), "the language is 'xx1'"),
+    ],
+)
+def test_what_predict_refuses(options: tuple[str, ...], message: str) -> None:
+    assert message in " ".join(run("elmo", "predict", *options, code=1).split())
+
+
+@pytest.mark.parametrize(("i", "n"), [(1.5, 3), (0, 0), (0, "3"), (None, 1)])
+def test_numbers_that_predict_words_refuses(i: Any, n: Any) -> None:
+    with pytest.raises(SettingsError, match=r"doc, i and n are Doc, .* Expected a Doc, a whole number"):
+        predict_words(spacy.blank("en")("A bank"), i, n)
