@@ -88,6 +88,11 @@ def compare(
     paths = dict.fromkeys(("elmo_options", "elmo_weights", "knowledge_base"))
     names = [name.strip() for name in string_to_list(pipeline)]
     config = task_config(lang or BiLMChoice(model, None).language, names, optimize.value, paths, bilm)
+    steps, every = (
+        overrides.get(f"training.{key}", config["training"][key]) for key in ("max_steps", "eval_frequency")
+    )
+    if 0 < steps <= every:
+        msg.warn(f"max_steps is {steps}, so the networks are scored untrained: set --training.eval_frequency below it.")
     _write(output, settings, runs)
     data = {name: _converted(path, output / "corpus" / f"{name}.spacy") for name, path in files.items()}
     wanted = [(network, seed) for seed in range(seeds) for network in networks]
