@@ -190,6 +190,7 @@ async function work() {
 
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#888888"]; // Okabe and Ito
 const SHOWN = 10; // neighbours of a pinned occurrence
+const MOST_LABELS = 12; // with more points, the words beside them would cover each other
 const $ = (id) => document.getElementById(id);
 
 /** Return a new element. children: elements or text. */
@@ -416,6 +417,12 @@ class Contexts {
         context.arc(x, y, size + 5, 0, 7);
         context.stroke();
       }
+      if (this.group.length > MOST_LABELS) return;
+      const { words, place } = occurrence, right = x > w / 2;
+      context.fillStyle = style.color;
+      context.font = `13px ${style.fontFamily}`;
+      context.textAlign = right ? "right" : "left";
+      context.fillText(words.slice(Math.max(0, place - 2), place + 3).join(" "), x + (right ? -12 : 12), y + 4);
     });
     const named = [...values.slice(0, COLOURS.length).map((value, k) => [k, k === COLOURS.length - 1 && values.length > COLOURS.length ? "others" : value]),
       ...(this.group.some((o) => o.own) ? [["star", "your sentence"]] : [])];

@@ -242,7 +242,7 @@ def make_page(
     numbers = {number: k for k, number in enumerate(sorted({o.sentence for o in vectors}))}
     words: dict[str, list[dict[str, Any]]] = {
         word: [
-            {"sentence": numbers[o.sentence], "place": o.place, "values": _values(s, s.doc[o.place])}
+            {"sentence": numbers[o.sentence], "place": o.place, "values": _values(s, s.doc[o.place]) or {"word": word}}
             for o, s in ((o, sentences[o.sentence]) for o in occurrences)
         ]
         for word, occurrences in found.items()
@@ -254,7 +254,7 @@ def make_page(
     data = {
         "words": words,
         "sentences": [[token.text for token in sentences[number].doc] for number in numbers],
-        "attributes": list(attributes) or ["word"],
+        "attributes": list(attributes),
         "layers": list(range(layers)),
         "width": width,
         "predictions": predictions,

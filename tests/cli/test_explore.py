@@ -227,6 +227,16 @@ def test_predict_prints_each_place(model):
     assert found[3] == {name: [list(pair) for pair in words] for name, words in expected.items()}
 
 
+def test_occurrences_without_tags_are_coloured_by_the_word(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("A bank in town .\nThe bank lent money .\n")
+    run("elmo", "explore", tmp_path / "a.html", tmp_path / "a.txt", "--no-predictions")
+    found = re.search(r'<script id="data"[^>]*>(.*?)</script>', (tmp_path / "a.html").read_text(encoding="utf8"))
+    assert found is not None
+    data = json.loads(found[1])
+    assert data["attributes"] == ["word"]
+    assert [each["values"] for each in data["words"]["bank"]] == [{"word": "bank"}] * 2
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
