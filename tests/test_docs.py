@@ -196,6 +196,18 @@ def test_there_are_at_least_ten_mistakes() -> None:
     assert len(MISTAKES) == (DOCS / "mistakes.md").read_text(encoding="utf8").count("\n## ") >= 10
 
 
+NAMING = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "spacy_elmo" / "kernels").glob("*/*.[chi]*")]
+
+
+@pytest.mark.parametrize("file", NAMING, ids=lambda file: str(file.relative_to(ROOT)))
+def test_files_that_pages_and_c_comments_name_exist(file: Path) -> None:
+    """They are named from the top folder or from the package. Files of other projects are in other folders."""
+    for name in re.findall(r"[\w./-]+/[\w.-]+\.(?:py|[ch]|inc|cfg|tsv|md)\b", file.read_text(encoding="utf8")):
+        is_ours = any((root / name.split("/")[0]).is_dir() for root in (ROOT, ROOT / "spacy_elmo"))
+        if is_ours and "NAME" not in name and not name.startswith("."):
+            assert any((root / name).is_file() for root in (ROOT, ROOT / "spacy_elmo", file.parent)), name
+
+
 @pytest.mark.slow
 def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(tmp_path)]
