@@ -1,4 +1,1 @@
-"""The interface that users of AllenNLP know: Elmo, batch_to_ids and ElmoEmbedder, with this package's biLM inside.
-
-May be imported by the package's own __init__, cli and neighbours.
-"""
+"""The interface that users of AllenNLP know: Elmo, batch_to_ids and ElmoEmbedder, with this package's biLM inside."""

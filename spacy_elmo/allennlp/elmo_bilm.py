@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -32,11 +31,6 @@ def checked_words(sentence: Iterable[str]) -> list[str]:
         if not isinstance(word, str):
             raise ElmoError(f"a word is {shown(word)}. Expected a string.")
     return words
-
-
-def check_batch_size(batch_size: int) -> None:
-    if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
-        raise SettingsError(f"batch_size is {batch_size!r}. Expected a whole number, 1 or more.")
 
 
 def batches_of(

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from ..errors import CommandError, ElmoError, SettingsError, shown
+from ..errors import EMBED_SAME, CommandError, ElmoError, SettingsError, shown
 from ..formats.characters import TruncatedWords
 from ..formats.options import BiLMOptions
-from ..formats.text import Unusable, line_of, read_sentences, refuse_same_file, splitter
+from ..formats.text import Unusable, line_of, read_sentences, splitter
 from ..formats.vectors import VectorsWriter
 from ..inference.engine import Engine, FrozenBiLM
 from ..inference.words import CACHED_WORDS
@@ -29,7 +29,6 @@ from .elmo_bilm import (
     Carrying,
     RawBiLM,
     batches_of,
-    check_batch_size,
     checked_words,
 )
 
@@ -268,7 +267,7 @@ class ElmoEmbedder(Carrying):
         batch_size: number of sentences in a batch, at most. Without `stateful`, long sentences run in smaller batches.
         Raises SettingsError if batch_size is below 1, and the errors of `embed_batch`.
         """
-        check_batch_size(batch_size)
+        _check_batch_size(batch_size)
         batches = batches_of(sentences, batch_size, None if self.stateful else MAX_TOKENS)
         return (layers for batch in batches for layers in self.embed_batch(batch))
 
@@ -290,7 +289,7 @@ class ElmoEmbedder(Carrying):
 
         Returns *Shape:* (texts, width), float32; (width,) for one string. The row of a text without words is zero.
         """
-        check_batch_size(batch_size)
+        _check_batch_size(batch_size)
         alone = isinstance(texts, str)
         sentences = split_texts([texts] if isinstance(texts, str) else texts, lang)
         vectors = np.zeros((len(sentences), self.options.width), np.float32)
@@ -318,7 +317,7 @@ class ElmoEmbedder(Carrying):
         """
         if isinstance(input_file, str | os.PathLike):
             raise CommandError(f"input_file is {shown(input_file)}. Expected an open file: open it first.")
-        refuse_same_file(input_file, output_file_path)
+        _refuse_same_file(input_file, output_file_path)
         source = str(getattr(input_file, "name", "the text"))
         lines = read_sentences(input_file, source, keys=use_sentence_keys)
         self.embed_lines(lines, output_file_path, output_format, batch_size, forget_sentences, use_sentence_keys)
@@ -370,3 +369,18 @@ def _engine_of(owner: FrozenBiLM | BiLM, dtype: torch.dtype) -> Engine:
     if isinstance(owner, BiLM):
         return Engine.of(owner, dtype, CACHED_WORDS)
     return owner.prepare_engine(dtype, CACHED_WORDS)
+
+
+def _refuse_same_file(file: IO[str], path: str | os.PathLike[str]) -> None:
+    """Raise CommandError if an open text and the file to write are the same: the output would replace the text."""
+    try:
+        same = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except (AttributeError, OSError, ValueError):  # no file, as a StringIO, or nothing at the path
+        return
+    if same:
+        raise CommandError(EMBED_SAME.format(path=path))
+
+
+def _check_batch_size(batch_size: int) -> None:
+    if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
+        raise SettingsError(f"batch_size is {batch_size!r}. Expected a whole number, 1 or more.")

@@ -363,11 +363,6 @@ def _select(layers: Array, rows: npt.NDArray[np.intp]) -> Array:
     return layers if len(rows) == layers.shape[1] else layers[:, rows]
 
 
-def with_mean(layers: Array) -> Array:
-    """Return layers, *Shape:* (layers, ..., width), and their mean: *Shape:* (layers + 1, ..., width)."""
-    return np.concatenate([layers, layers.mean(0, keepdims=True)])
-
-
 def row_titles(layers: int) -> list[str]:
     """Return a title for each layer, and then one for their mean."""
     return [*(f"layer {k}" for k in range(layers)), "mean of the layers"]

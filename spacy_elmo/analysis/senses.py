@@ -12,7 +12,7 @@ import numpy as np
 from ..corpus.bilm import EmbeddingBiLM
 from ..errors import FILE_MISSING, FILE_NOT_REGULAR, CorpusError, shown
 from ..formats.text import Unusable, decode_line, lines_of, unpacked
-from .probing import Array, with_mean
+from .probing import Array
 
 NONE = "-"
 _EXPECTED = "a text with tabs"
@@ -234,7 +234,8 @@ def instance_vectors(
         found: list[list[tuple[Instance, Array]]] = [[] for _ in block]
         for i, layers in bilm.embed([sentence.words for sentence in block]):  # in an order of its own
             for instance in block[i].instances:
-                found[i].append((instance, with_mean(layers[:, instance.start : instance.end].mean(1))))
+                vectors = layers[:, instance.start : instance.end].mean(1)
+                found[i].append((instance, np.concatenate([vectors, vectors.mean(0, keepdims=True)])))
         yield from chain.from_iterable(found)
         progress(len(block))
 

@@ -19,7 +19,7 @@ from .bilm import BiLMChoice
 from .manifest import SHARDS, Manifest, ShardFacts, Summary, refuse_foreign
 from .reading import Item, Shard, check_tokenizer, cut, read_items, refuse, sources_of
 from .shards import Format, OnProgress, ShardSettings, ShardWriter
-from .workers import connected, run_cluster, run_here, run_workers
+from .workers import connected, run_cluster, run_workers
 from .writing import FORMATS, SUFFIXES, Layers, Selection
 
 
@@ -255,7 +255,8 @@ def _embed_into_folder(
                 del writer  # the tasks have their own
                 run_cluster(missing(), settings, workers, folder / SHARDS, manifest.add, progress)
             elif workers is None or workers == 1:
-                run_here(missing(), writer, folder / SHARDS, manifest.add, progress)
+                for shard in missing():
+                    manifest.add(writer.write_shard(shard, folder / SHARDS, progress))
             else:
                 del writer
                 run_workers(missing(), settings, workers, folder / SHARDS, manifest.add, progress)

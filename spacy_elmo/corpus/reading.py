@@ -39,7 +39,6 @@ from ..formats.text import (
     sentences_of,
     unpacked,
     warn_of_fields,
-    words_at_blanks,
 )
 
 
@@ -157,6 +156,13 @@ def _offsets(forms: list[tuple[str, int]], text: str, n_words: int) -> Offsets |
 
 
 _ENDS = frozenset(Sentencizer.default_punct_chars)
+_WORD = re.compile(r"\S+")
+
+
+def words_at_blanks(text: str) -> tuple[list[str], Offsets]:
+    """Return the words of a text whose words are separated by blanks, and their places, as `words_and_offsets` does."""
+    matches = list(_WORD.finditer(text))
+    return [match[0] for match in matches], [match.span() for match in matches]
 
 
 class Parser:

@@ -1,4 +1,4 @@
-"""Makes the shards of a corpus: in this process, in several processes, or on the machines of a Ray cluster.
+"""Makes the shards of a corpus in several processes, or on the machines of a Ray cluster.
 
 On a cluster, a shard is a Ray task, which Ray starts again if its process or its machine dies. Ray Data can't be used:
 it wants to know all of its input beforehand. These shards are cut from one stream, and each is compared with the
@@ -39,11 +39,6 @@ from .reading import Shard
 from .shards import OnProgress, ShardSettings, ShardWriter
 
 Done = Callable[[ShardFacts], None]  # is called with each finished shard
-
-
-def run_here(shards: Iterable[Shard], writer: ShardWriter, folder: Path, done: Done, progress: OnProgress) -> None:
-    for shard in shards:
-        done(writer.write_shard(shard, folder, progress))
 
 
 def _run(

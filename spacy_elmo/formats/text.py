@@ -24,7 +24,7 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
-from ..errors import EMBED_SAME, SOURCE_DAMAGED, CommandError, CorpusError, PlainTextWarning, listed, shown
+from ..errors import SOURCE_DAMAGED, CommandError, CorpusError, PlainTextWarning, listed, shown
 from .paths import expanded
 from .vectors import key_problem
 
@@ -385,7 +385,6 @@ def encodable(text: str) -> str:
 Splitter = Callable[[str], list[str]]
 
 RENEWED_AFTER = 20_000_000  # characters after which the tokenizer is replaced by a new one
-_WORD = re.compile(r"\S+")
 _LONGEST = 1_000_000  # characters: nlp.max_length, which the tokenizer by itself does not check
 
 
@@ -422,12 +421,6 @@ class Tokenize:
             self._nlp, self._read = self._load(), len(text)
         # spaCy refuses subclasses of str, such as those that numpy has
         return self._nlp.tokenizer(str(encodable(text)))
-
-
-def words_at_blanks(text: str) -> tuple[list[str], Offsets]:
-    """Return the words of a text whose words are separated by blanks, and their places, as `words_and_offsets` does."""
-    matches = list(_WORD.finditer(text))
-    return [match[0] for match in matches], [match.span() for match in matches]
 
 
 def blank(language: str) -> Language:
@@ -487,13 +480,3 @@ def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[st
                 "--use-sentence-keys (use_sentence_keys), or remove one of the lines."
             )
     return lines
-
-
-def refuse_same_file(file: IO[str], path: str | os.PathLike[str]) -> None:
-    """Raise CommandError if an open text and the file to write are the same: the output would replace the text."""
-    try:
-        same = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except (AttributeError, OSError, ValueError):  # no file, as a StringIO, or nothing at the path
-        return
-    if same:
-        raise CommandError(EMBED_SAME.format(path=path))

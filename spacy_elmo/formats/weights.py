@@ -356,11 +356,3 @@ def readers_of(
 def _absent(contents: Mapping[str, Any], *keys: str) -> list[str]:
     paths = (key.split(".") for key in keys)
     return [f"no {part}.{name} in options.json" for part, name in paths if name not in contents[part]]
-
-
-def readers_told(options: BiLMOptions, parameters: Iterable[str] | None = None) -> str:
-    """Return a line that names the programs that can read a biLM, and says why the others cannot."""
-    readers = readers_of(options, parameters)
-    able = ", ".join(name for name, problems in readers.items() if not problems)
-    unable = [f"not {name}: {', '.join(problems)}" for name, problems in readers.items() if problems]
-    return "; ".join([able, *unable])

@@ -1,7 +1,7 @@
 """The forward pass without gradients: packed batches, weights laid out once, each distinct word encoded once.
 
-May be imported by allennlp, corpus and models. Weights have one owner. This is a FrozenBiLM, which has an engine, or a
-network (modules.BiLM), for which `Engine.of` makes an engine with copies of its matrices.
+Weights have one owner. This is a FrozenBiLM, which has an engine, or a network (modules.BiLM), for which `Engine.of`
+makes an engine with copies of its matrices.
 """
 
 from ..modules.loading import PRECISIONS, Precision, dtype_of

@@ -304,7 +304,14 @@ class Layout:
         self._projection = _name(0, "projection") in weights
         buffers = Buffers()  # the directions share them
         self.stacks = [
-            make_stack(options, self._projection, dtype, self.device, buffers, self.input_rows)
+            make_stack(
+                options,
+                projection=self._projection,
+                dtype=dtype,
+                device=self.device,
+                buffers=buffers,
+                input_rows=self.input_rows,
+            )
             for _ in range(DIRECTIONS)
         ]
 

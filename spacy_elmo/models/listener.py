@@ -241,7 +241,9 @@ class Upstream:
 
 
 class Source(ABC):
-    """An elmo pipe as its listeners see it. The pipe says how docs are read, and sets the attributes.
+    """An elmo pipe as its listeners see it. The pipe sets the attributes.
+
+    It is abstract because this room imports nothing of `pipeline`, where `DocLayers` knows how docs store layers.
 
     model: the pipe's model; None in a copy that was pickled without the pipe.
     upstreams: those of the listeners that the pipe feeds, also in components that are disabled.
@@ -438,8 +440,3 @@ class Replacement:
 def listeners_in(model: Model[Any, Any]) -> list[BiLMModel]:
     """Return all listeners of a model, at any depth."""
     return [node for node in model.walk() if node.name == NAME]
-
-
-def source_name(node: Model[Any, Any]) -> str:
-    """Return what feeds the scalar mix after this layer: the name of the pipe that a listener asks for, or "biLM"."""
-    return node.attrs["upstream"].name if node.name == NAME else "biLM"

@@ -1,7 +1,4 @@
-"""The network in plain torch: who trains it or runs it with gradients, and what the engine is tested against.
-
-May be imported by allennlp, analysis, cli, corpus, inference, models, pipeline and pretraining.
-"""
+"""The network in plain torch: who trains it or runs it with gradients, and what the engine is tested against."""
 
 from .bilm import BiLM, BiLMOutput
 from .loading import Arrays, check_files, load_arrays, load_bilm, load_options

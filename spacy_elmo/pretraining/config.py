@@ -469,17 +469,3 @@ def command_help() -> str:
         if "." in key
     ]
     return "\n\n".join(["Settings, which can be given as options:", *lines])
-
-
-# what is code in Markdown: values in quotes, boundaries, null, names of settings and files
-_CODE = re.compile(r'"\w+"|</?\w+>|\bnull\b|\b[a-z]+\.[a-z_]+\b|\b[a-z]+_[a-z_]+\b')
-
-
-def reference_table() -> str:
-    """The table of docs/reference.md, in Markdown."""
-    lines = ["| setting | default | meaning |", "|---|---|---|"]
-    for key, default, text in settings():
-        if "." in key:
-            code = _CODE.sub(r"`\g<0>`", text)
-            lines.append(f"| `{key}` | {f'`{default}`' if default else 'required'} | {code} |")
-    return "\n".join(lines)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,15 +12,18 @@ import numpy as np
 
 from ..errors import CHECKPOINT_PARTS, CheckpointError, ElmoError, SettingsError
 from ..formats.atomic import folder_lock, writing
+from ..formats.characters import too_long
+from ..formats.options import BiLMOptions
 from ..formats.text import find_files
-from ..formats.weights import readers_told
+from ..formats.weights import readers_of
 from .checkpoint import CHECKPOINTS, Checkpoints, Stop, Stopped, asked_to_stop
 from .config import PretrainConfig
 from .distributed import Group, processes
 from .evaluating import Evaluator, Reporter, cut_back, diverged
 from .folder import METRICS, Run, check_new_run, empty_model, has_checkpoint, open_run, starting_model
+from .prepared import PreparedCorpus
 from .trainer import Trainer, check_streams, enough_memory, reuse_memory
-from .vocabulary import cut_share, unknown_share
+from .vocabulary import UNKNOWN, Vocabulary
 
 # weights of earlier updates in the running means of the training loss and of tokens per second
 LOSS_SMOOTHING, SPEED_SMOOTHING = 0.98, 0.9
@@ -80,6 +83,14 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
             loop = _Loop(run, trainer, output, reporter, stop)
             reporter.start(run, start_warnings(run) if group.first else [])
             return loop.run_to_end()
+
+
+def readers_told(options: BiLMOptions, parameters: Iterable[str] | None = None) -> str:
+    """Return a line that names the programs that can read a biLM, and says why the others cannot."""
+    readers = readers_of(options, parameters)
+    able = ", ".join(name for name, problems in readers.items() if not problems)
+    unable = [f"not {name}: {', '.join(problems)}" for name, problems in readers.items() if problems]
+    return "; ".join([able, *unable])
 
 
 @dataclass
@@ -283,14 +294,14 @@ def start_warnings(run: Run) -> list[str]:
             "vocabulary.min_count to 2. If it is a file, leave rare words out of it."
         )
     max_characters = run.config.bilm.max_characters
-    too_long = cut_share(run.train, max_characters)
-    if too_long > MOST_CUT:
+    cut = cut_share(run.train, max_characters)
+    if cut > MOST_CUT:
         also = (
             " If its words are that long, raise bilm.char_cnn.max_characters_per_token, which is "
             f"{max_characters}; AllenNLP can't read such a biLM."
         )
         warnings.append(
-            f"{too_long:.1%} of the training text's words have more than {max_characters - 2} bytes "
+            f"{cut:.1%} of the training text's words have more than {max_characters - 2} bytes "
             f"in UTF-8, but the biLM reads the first {max_characters - 2} of a word: words that differ only "
             "after them get the same vector. If the text has no blanks between words, set corpus.language, or "
             f"separate the words first.{also if paths.init is None else ''}"  # a run that tunes a biLM has its sizes
@@ -305,6 +316,24 @@ def start_warnings(run: Run) -> list[str]:
                 "training text is held out."
             )
     return warnings
+
+
+SENTENCES = 10_000  # that are looked at
+
+
+def cut_share(corpus: PreparedCorpus, max_characters: int) -> float:
+    """Return the share of a text's words that the biLM cuts."""
+    words = _words_of(corpus)
+    return len(too_long(words, max_characters)) / len(words)
+
+
+def unknown_share(corpus: PreparedCorpus, vocabulary: Vocabulary) -> float:
+    return float((vocabulary.ids(_words_of(corpus)) == UNKNOWN).mean())
+
+
+def _words_of(corpus: PreparedCorpus) -> list[str]:
+    distance = -(-len(corpus) // SENTENCES)
+    return [word for number in range(0, len(corpus), distance) for word in corpus.sentence(number)]
 
 
 def _files(source: str) -> set[Path]:

@@ -13,10 +13,8 @@ import numpy.typing as npt
 
 from ..errors import FILE_UNREADABLE, CorpusError, SettingsError, shown
 from ..formats.atomic import replacing, writing
-from ..formats.characters import too_long
 from ..formats.paths import expanded
 from ..formats.text import lines_of
-from .prepared import PreparedCorpus
 
 START, END, UNKNOWN = 0, 1, 2  # ids of the special words
 SPECIAL = ("<S>", "</S>", "<UNK>")
@@ -210,21 +208,3 @@ class Vocabulary:
         counts[[START, END]] = np.maximum(self.counts[[START, END]], 1)  # a text has at least one sentence
         result: npt.NDArray[np.float64] = np.log(counts / (counts.sum() - counts[START]))
         return result
-
-
-SENTENCES = 10_000  # that are looked at
-
-
-def cut_share(corpus: PreparedCorpus, max_characters: int) -> float:
-    """Return the share of a text's words that the biLM cuts."""
-    words = _words_of(corpus)
-    return len(too_long(words, max_characters)) / len(words)
-
-
-def unknown_share(corpus: PreparedCorpus, vocabulary: Vocabulary) -> float:
-    return float((vocabulary.ids(_words_of(corpus)) == UNKNOWN).mean())
-
-
-def _words_of(corpus: PreparedCorpus) -> list[str]:
-    distance = -(-len(corpus) // SENTENCES)
-    return [word for number in range(0, len(corpus), distance) for word in corpus.sentence(number)]

@@ -27,6 +27,7 @@ from spacy_elmo.corpus.reading import (
     size_of,
     sources_of,
     total_bytes,
+    words_at_blanks,
 )
 from spacy_elmo.errors import CorpusError, PlainTextWarning, StandardInputWarning
 from spacy_elmo.formats.text import Tokenize as Tokenizer
@@ -371,3 +372,8 @@ def test_what_ends_a_line() -> None:
 def test_a_line_without_a_number_and_a_word_is_refused(line: str) -> None:
     with pytest.raises(Unusable, match="no line of CoNLL-U"):
         BLANKS(Item("a", 1, "conllu", f"1\tone\t_\n{line}\n2\ttwo\t_\n".encode()))
+
+
+def test_places_of_words_that_come_again() -> None:
+    assert words_at_blanks(" a  aa a\n") == (["a", "aa", "a"], [(1, 2), (4, 6), (7, 8)])
+    assert words_at_blanks(" \n") == ([], [])

@@ -28,7 +28,6 @@ from spacy_elmo.formats.text import (
     lines_of,
     refuse_inside,
     sentences_of,
-    words_at_blanks,
 )
 
 
@@ -104,11 +103,6 @@ def test_lines(content: bytes, lines: list[bytes | None], monkeypatch: pytest.Mo
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenize:
     return Tokenize(partial(blank, "xx"))
-
-
-def test_places_of_words_that_come_again() -> None:
-    assert words_at_blanks(" a  aa a\n") == (["a", "aa", "a"], [(1, 2), (4, 6), (7, 8)])
-    assert words_at_blanks(" \n") == ([], [])
 
 
 def test_places_of_words_inside_a_token() -> None:

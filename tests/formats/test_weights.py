@@ -35,7 +35,7 @@ from spacy_elmo.formats import (
     read_weights,
     write_weights,
 )
-from spacy_elmo.formats.weights import readers_of, readers_told
+from spacy_elmo.formats.weights import readers_of
 from spacy_elmo.pretraining.pack import round_mantissas
 
 
@@ -452,10 +452,3 @@ def test_what_an_options_file_leaves_out(key: str, value: object) -> None:
     assert bool(problems["bilm-tf"]) == refused[1]
     if value is ... and refused[1]:
         assert problems["bilm-tf"] == [f"no {key} in options.json"]
-
-
-def test_the_line() -> None:
-    assert readers_told(PLAIN) == "this package, AllenNLP, bilm-tf"
-    told = readers_told(replace(PLAIN, dim=6, use_skip_connections=False))
-    assert told.startswith("this package, bilm-tf; not AllenNLP: no projection in the LSTMs")
-    assert told.endswith(", no skip connections (lstm.use_skip_connections)")

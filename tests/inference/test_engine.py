@@ -35,7 +35,6 @@ from spacy_elmo.inference.engine import fill, new_layers
 from spacy_elmo.inference.packing import Packing
 from spacy_elmo.modules import LstmState, load_bilm
 from spacy_elmo.modules import loading as precision
-from spacy_elmo.pretraining.trainer import training_dtype
 
 CLOSE = 1e-5
 TINY_WEIGHTS = "lm_weights.hdf5"
@@ -350,12 +349,6 @@ def test_what_the_settings_mean(has: bool, monkeypatch: pytest.MonkeyPatch) -> N
     for sets in ((), ("AVX2",)):
         monkeypatch.setattr(kernels, "loops_state", lambda sets=sets: kernels.State(True, "", sets))
         assert dtype_of("auto", CPU) == (torch.bfloat16 if sets else low)
-    assert (training_dtype("float32", CPU), training_dtype("auto", CPU)) == (torch.float32, low)
-    if has:
-        assert training_dtype("bfloat16", CPU) == torch.bfloat16
-    else:
-        with pytest.raises(SettingsError, match=r'cpu has no matrix multiplications in bfloat16\. Set it to "float32"'):
-            training_dtype("bfloat16", CPU)
     with pytest.raises(SettingsError, match="precision is 'int8'"):
         dtype_of("int8", CPU)  # type: ignore[arg-type]
 

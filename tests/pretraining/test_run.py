@@ -17,6 +17,7 @@ from small_run import STEPS, STREAMS, config_of, run, write_text
 from small_run import last_checkpoint as checkpoint
 
 from spacy_elmo.errors import CheckpointError, SettingsError, WeightsError
+from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.atomic import folder_lock
 from spacy_elmo.pretraining import evaluating
 from spacy_elmo.pretraining.checkpoint import Checkpoints
@@ -24,10 +25,10 @@ from spacy_elmo.pretraining.config import EvaluationSettings, PathSettings, Pret
 from spacy_elmo.pretraining.evaluating import Reporter
 from spacy_elmo.pretraining.folder import Run
 from spacy_elmo.pretraining.prepared import prepare
-from spacy_elmo.pretraining.run import start_warnings
+from spacy_elmo.pretraining.run import cut_share, readers_told, start_warnings, unknown_share
 from spacy_elmo.pretraining.scoring import Score
 from spacy_elmo.pretraining.trainer import Trainer
-from spacy_elmo.pretraining.vocabulary import Vocabulary
+from spacy_elmo.pretraining.vocabulary import SPECIAL, Vocabulary
 
 
 @pytest.fixture
@@ -317,3 +318,40 @@ def test_warnings(long_run: Run, changes: dict[str, Any], warning: str | None) -
     told = start_warnings(replace(run, config=config))
     assert bool(told) == (warning is not None)
     assert warning is None or any(re.search(warning, text) for text in told)
+
+
+DEVANAGARI, UMLAUT, EMOJI = "\N{DEVANAGARI LETTER KA}", "\N{LATIN SMALL LETTER A WITH DIAERESIS}", "\N{GRINNING FACE}"
+AT_THE_LIMIT = [DEVANAGARI * 16, UMLAUT * 24, EMOJI * 12, "a" * 48]  # 48 bytes each
+CUT = [DEVANAGARI * 16 + "a", UMLAUT * 25, EMOJI * 13]
+
+
+def test_the_bytes_of_a_word_count(tmp_path: Path) -> None:
+    """Three of eight words are cut at 48 bytes, and all but one at 46."""
+    (tmp_path / "a.txt").write_text("\n".join([*AT_THE_LIMIT, " ".join(CUT), "word"]), encoding="utf8")
+    corpus = prepare(tmp_path / "a.txt", tmp_path / "corpus")
+    assert cut_share(corpus, 50) == 3 / 8
+    assert cut_share(corpus, 48) == 7 / 8
+    assert cut_share(corpus, 60) == 0.0
+
+
+def test_a_large_text_is_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of ten sentences the first, the fifth and the ninth are looked at: four apart are at most three sentences."""
+    monkeypatch.setattr("spacy_elmo.pretraining.run.SENTENCES", 3)
+    lines = ["word"] * 10
+    lines[4] = lines[5] = "a" * 49
+    (tmp_path / "a.txt").write_text("\n".join(lines), encoding="utf8")
+    assert cut_share(prepare(tmp_path / "a.txt", tmp_path / "corpus"), 50) == 1 / 3
+
+
+def test_unknown_words(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("it rains\nit snows again\n<UNK> it\n", encoding="utf8")
+    vocabulary = Vocabulary([*SPECIAL, "it", "rains", "again"])
+    assert unknown_share(prepare(tmp_path / "a.txt", tmp_path / "corpus"), vocabulary) == pytest.approx(2 / 7)
+
+
+def test_the_line_of_compatible_programs() -> None:
+    options = BiLMOptions(3, ((1, 5), (2, 7)), 1, "relu", 50, 20, 6, 2, 3.0, 3.0, True)
+    assert readers_told(options) == "this package, AllenNLP, bilm-tf"
+    told = readers_told(replace(options, dim=6, use_skip_connections=False))
+    assert told.startswith("this package, bilm-tf; not AllenNLP: no projection in the LSTMs")
+    assert told.endswith(", no skip connections (lstm.use_skip_connections)")

@@ -16,13 +16,14 @@ from small_run import OPTIONS, config_of, last_checkpoint, run, with_paths, writ
 
 from spacy_elmo.errors import CheckpointError, SettingsError
 from spacy_elmo.formats import read_weights
+from spacy_elmo.modules import loading
 from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.checkpoint import Checkpoints
 from spacy_elmo.pretraining.config import PretrainConfig, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.distributed import Group
 from spacy_elmo.pretraining.evaluating import Reporter
 from spacy_elmo.pretraining.pack import pack
-from spacy_elmo.pretraining.trainer import average_of, check_streams, enough_memory
+from spacy_elmo.pretraining.trainer import average_of, check_streams, enough_memory, training_dtype
 
 UPDATES = 8
 
@@ -184,3 +185,16 @@ def test_arrays_that_are_too_large(allocate: object) -> None:
     )
     with pytest.raises(SettingsError, match=message), enough_memory(SETTINGS):
         allocate(2**62)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("has", [True, False])
+def test_the_precision_of_training(has: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "has_bfloat16", lambda device: has)
+    cpu = torch.device("cpu")
+    assert training_dtype("float32", cpu) == torch.float32
+    assert training_dtype("auto", cpu) == (torch.bfloat16 if has else torch.float32)
+    if has:
+        assert training_dtype("bfloat16", cpu) == torch.bfloat16
+    else:
+        with pytest.raises(SettingsError, match=r'cpu has no matrix multiplications in bfloat16\. Set it to "float32"'):
+            training_dtype("bfloat16", cpu)
