@@ -1,15 +1,16 @@
 """Which words a biLM expects at a place of a sentence."""
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from spacy.tokens import Doc
 
 from ..errors import SettingsError
 from ..formats.characters import batch_to_ids_array
+from ..models.types import is_whole
 from ..modules.loading import EMBEDDED
 
 if TYPE_CHECKING:
@@ -42,17 +43,34 @@ def predict_words(doc: Doc, i: int, n: int = 10, model: str = EMBEDDED) -> Predi
 
     Raises SettingsError if the doc has no token i, and ElmoError if the model can't be loaded.
     """
-    if not isinstance(doc, Doc) or not isinstance(i, int) or not isinstance(n, int) or n < 1:
+    if not isinstance(doc, Doc) or not is_whole(i) or not is_whole(n) or n < 1:
         got = f"{type(doc).__name__}, {i!r} and {n!r}"
         raise SettingsError(f"doc, i and n are {got}. Expected a Doc, a whole number, and a whole number above 0.")
     if not -len(doc) <= i < len(doc):
         raise SettingsError(f"i is {i}, but the doc has {len(doc)} tokens. Expected the index of one of them.")
     token = doc[i]
     sentence = token.sent if doc.has_annotation("SENT_START") else doc[:]
-    language_model = _load(model)
-    forward, backward = probabilities(language_model, [word.text for word in sentence])
     place = token.i - sentence.start
-    return most_probable(language_model.words, forward[place], backward[place], n)
+    return next(predictions([word.text for word in sentence], n, model, range(place, place + 1)))
+
+
+def predictions(words: list[str], n: int, model: str, places: range | None = None) -> Iterator[Predictions]:
+    """Yield the n most probable words at each of some places of a sentence, as `predict_words`; None: at all."""
+    language_model = _load(model)
+    ranks = np.arange(1, len(language_model.words) + 1)
+    with torch.inference_mode():
+        ids = torch.from_numpy(batch_to_ids_array([words], language_model.bilm.options.max_characters))
+        top = language_model.bilm(ids).layers[-1, 0].chunk(2, -1)  # forward and backward, with <S> and </S>
+        for place in range(len(words)) if places is None else places:
+            forward, backward = (  # word k is at k + 1: what is before it, and after it
+                language_model.softmax.log_probabilities(x[None]).double().exp().numpy()[0]
+                for x in (top[0][place], top[1][place + 2])
+            )
+            together = forward * backward * ranks
+            parts = (forward, backward, together / together.sum())
+            orders = [np.argsort(-p, kind="stable")[:n] for p in parts]
+            found = [[(language_model.words[k], float(p[k])) for k in order] for p, order in zip(parts, orders)]
+            yield Predictions(*found)
 
 
 @lru_cache(maxsize=2)
@@ -60,27 +78,3 @@ def _load(model: str) -> "LanguageModel":
     from ..pretraining.language_model import LanguageModel
 
     return LanguageModel.load(model, untrusted=True)
-
-
-def probabilities(model: "LanguageModel", words: list[str]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return each word's probability at each place of a sentence, from the words before it and from those after it.
-
-    Returns two arrays, *Shape:* (words, vocabulary).
-    """
-    with torch.inference_mode():
-        ids = torch.from_numpy(batch_to_ids_array([words], model.bilm.options.max_characters))
-        top = model.bilm(ids).layers[-1, 0].chunk(2, -1)  # of all positions with <S> and </S>, forward and backward
-        n = len(words)
-        forward, backward = (
-            model.softmax.log_probabilities(x).double().exp().numpy() for x in (top[0][:n], top[1][2 : n + 2])
-        )
-    return forward, backward
-
-
-def most_probable(
-    words: list[str], forward: npt.NDArray[np.float64], backward: npt.NDArray[np.float64], n: int
-) -> Predictions:
-    """Return the n most probable words at a place. forward, backward: *Shape:* (vocabulary,)."""
-    together = forward * backward * np.arange(1, len(words) + 1)
-    parts = (forward, backward, together / together.sum())
-    return Predictions(*([(words[k], float(p[k])) for k in np.argsort(-p, kind="stable")[:n]] for p in parts))

@@ -91,8 +91,9 @@ def compare(
     steps, every = (
         overrides.get(f"training.{key}", config["training"][key]) for key in ("max_steps", "eval_frequency")
     )
+    untrained = f"max_steps is {steps}, so the networks are scored untrained: set --training.eval_frequency below it."
     if 0 < steps <= every:
-        msg.warn(f"max_steps is {steps}, so the networks are scored untrained: set --training.eval_frequency below it.")
+        msg.warn(untrained)
     _write(output, settings, runs)
     data = {name: _converted(path, output / "corpus" / f"{name}.spacy") for name, path in files.items()}
     wanted = [(network, seed) for seed in range(seeds) for network in networks]
@@ -105,6 +106,8 @@ def compare(
             _write(output, settings, runs)
     runs = [run for run in runs if (run.network, run.seed) in wanted]
     _show(runs, networks, config, "the development part" if test_file is None else str(test_file))
+    if 0 < steps <= every:
+        msg.warn(untrained)
     msg.good(f"{output}: the pipelines, such as {output / 'elmo-0' / 'model-best'}, and {SCORES}")
 
 

@@ -24,7 +24,7 @@ from ..formats.text import Unusable, blank
 from ..pipeline.mixes import learned_mixes
 from ..pipeline.saved import load_pipe
 from .console import msg
-from .shared import TEXTS, Force, Lang, bilm_of, check_output, embedder_of, write_text
+from .shared import TEXTS, Force, LangOfCard, bilm_of, check_output, embedder_of, write_text
 
 if TYPE_CHECKING:
     from ..corpus.bilm import BiLMChoice
@@ -40,7 +40,7 @@ PREDICTED_WORDS = 32000
 def explore(
     output: Path = Arg(..., metavar="OUTPUT", help="HTML file to write"),
     texts: list[Path] | None = Arg(None, metavar="TEXT", help=f"{TEXTS}; default: sentences with bank, spring ..."),
-    words: str = Opt("", metavar="WORDS", help="Words whose occurrences are shown; default: the most frequent"),
+    words: str = Opt("", metavar="WORD,WORD", help="Words whose occurrences are shown; default: the most frequent"),
     model: str | None = Opt(None, "--model", "-m", metavar="MODEL", help="Folder or name of a biLM; default: en_mini"),
     pipeline: str | None = Opt(
         None, metavar="PIPELINE", help="Saved pipeline: its biLM, its tags and entities, and what it has learnt"
@@ -49,7 +49,7 @@ def explore(
         True, "--predictions/--no-predictions", help="Whether the page predicts words, by the softmax"
     ),
     parquet: Path | None = Opt(None, metavar="FILE", help="File for the occurrences, as embedding-atlas opens them"),
-    lang: Lang = None,
+    lang: LangOfCard = None,
     force: Force = False,
 ) -> None:
     """Write a page that shows words in context.
@@ -77,6 +77,8 @@ def explore(
             f"--words is {words or 'not given'}, and no word occurs twice. Expected words of the text, as it writes "
             "them: change --words, or give more text."
         )
+    if missing := [word for word in chosen if word not in found]:
+        msg.warn(f"{', '.join(missing)}: less than twice in the text, so not on the page.")
     vectors = _embed(found, sentences, choice)
     if parquet is not None:
         write_parquet(parquet, found, sentences, vectors)

@@ -16,6 +16,7 @@ from ..errors import CommandError
 from ..formats.atomic import writing
 from ..formats.names import GROUP as BILMS
 from ..formats.names import PUBLISHED
+from ..modules.loading import EMBEDDED
 from .console import msg, telling_if_stopped
 from .shared import MODEL, Force, folder_of_bilm
 
@@ -80,13 +81,13 @@ def package(
 
     if not re.fullmatch(r"\d+(\.\d+)*((a|b|rc|\.post|\.dev)\d+)*", version):
         raise CommandError(f"--version is {version!r}. Expected numbers with dots between them, such as 0.1.0.")
-    if not licence.isprintable():
-        raise CommandError(f"--license is {licence!r}. Expected a name without line breaks, such as CC-BY-SA-4.0.")
     if not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or name in PUBLISHED:
         raise CommandError(
             f"--name is {name!r}. Expected small letters, digits and single _, such as la_mini, and no name of a "
             "published biLM."
         )
+    if name == EMBEDDED and softmax is not Place.apart:
+        raise CommandError(f"--name is {name}, which names the embedded biLM, not one of a package. Give another name.")
     if softmax.value == "apart" and not has_softmax(model):
         raise CommandError(f"{model}: no softmax, but --softmax is apart. Expected inside or none.")
     if build.value != "none" and find_spec("build") is None:

@@ -33,6 +33,10 @@ Lang = Annotated[  # --language is its former name
     str | None,
     Opt("--lang", "--language", "-l", metavar="CODE", help="spaCy language of the tokenizer; default: split at blanks"),
 ]
+LangOfCard = Annotated[
+    str | None,
+    Opt("--lang", "-l", metavar="CODE", help="spaCy language of the tokenizer; default: that of the pipeline or biLM"),
+]
 GpuId = Annotated[  # --cuda-device is AllenNLP's name
     int, Opt("--gpu-id", "--cuda-device", "-g", min=-1, metavar="N", help="Number of the GPU; -1: the CPU")
 ]

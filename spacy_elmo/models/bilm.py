@@ -56,7 +56,7 @@ def build_bilm(
     weight_file: path of the official weight file; null: the embedded biLM. Both files are read when they are first
         needed.
     get_spans: span getter that returns what the biLM reads as one sentence; null: spacy-elmo.sentences.v1.
-    precision: type in which weights are read: "float32"; "bfloat16"; "auto": bfloat16 where that is faster.
+    precision: type in which weights are read: "float32"; "bfloat16"; "auto": bfloat16 if that is faster.
     stateful: whether each sentence of a doc starts from the LSTM state after the previous sentence. The first sentence
         of each doc starts from the zero state. A doc without sentence boundaries is one sentence, or windows if it is
         long.

@@ -41,7 +41,7 @@ def has_bfloat16(device: torch.device) -> bool:
 
 
 def dtype_of(precision: Precision, device: torch.device) -> torch.dtype:
-    """Return the type in which an engine reads its weights. "auto" is bfloat16 where that is faster, else float32.
+    """Return the type in which an engine reads its weights. "auto" is bfloat16 if that is faster, else float32.
 
     bfloat16 is faster if the device multiplies in it (see `products_of`), or if compiled loops run the LSTMs: they
     wait for memory.

@@ -49,6 +49,16 @@ def test_full_loss(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
         assert largest_difference(losses, F.cross_entropy(logits, targets, reduction="none")) <= 1e-12
 
 
+@pytest.mark.parametrize("layer", [Softmax(WORDS, WIDTH), AdaptiveSoftmax(WORDS, WIDTH, [3])], ids=["full", "adaptive"])
+def test_log_probabilities_are_those_of_the_loss(layer: Softmax | AdaptiveSoftmax) -> None:
+    layer = layer.double()
+    layer.reset_parameters(generator=torch.Generator().manual_seed(0))
+    x, targets = drawn(WORDS, WIDTH), torch.arange(WORDS)
+    found = layer.log_probabilities(x).detach()
+    assert largest_difference(found.exp().sum(1), torch.ones(WORDS, dtype=torch.float64)) <= 1e-12
+    assert largest_difference(-found[targets, targets], layer.loss(x, targets).detach()) <= 1e-12
+
+
 def test_initial_values_are_those_of_bilm_tf() -> None:
     layer = Softmax(4000, 16)
     layer.reset_parameters(generator=torch.Generator().manual_seed(0))
