@@ -45,87 +45,40 @@ UNICODE = ["naïve", "Zürich", "coöperate", "Ελλάδα", "москва", "�
 UNICODE += ["…", "—", "“", "”"]
 UNICODE += ["ẞ", "Ἀ" * 30, "x" * 60, "3.14159", "$", "U.S.", "don't", "\u00a0", "  "]
 TIMES = ("seconds", "tokens_per_second")  # of metrics.jsonl: no two runs have the same
-PRETRAIN = """
-[paths]
-train = "{data}/train.txt"
-heldout = "{data}/heldout.txt"
-vocabulary = null
-init = null
-
-[bilm]
-
-[bilm.lstm]
-dim = 128
-projection_dim = {projection}
-n_layers = 2
-cell_clip = 3.0
-proj_clip = 3.0
-use_skip_connections = true
-
-[bilm.char_cnn]
-filters = [[1, 16], [2, 16], [3, 32], [4, 64]]
-n_highway = 1
-n_characters = 262
-max_characters_per_token = 50
-activation = "relu"
-
-[bilm.char_cnn.embedding]
-dim = 16
-
-[corpus]
-language = null
-shuffle_block = 64
-
-[vocabulary]
-size = 2000
-min_count = 1
-
-[training]
-streams = 16
-steps = 20
-zero_state_share = 0.75
-dropout = 0.0
-total_tokens = 3200
-workers = 2
-precision = "float32"
-device = "cpu"
-seed = 0
-
-[training.softmax]
-kind = "sampled"
-negatives = 256
-cutoffs = [200, 800]
-
-[training.optimizer]
-name = "adamw"
-learning_rate = 0.004
-clip_norm = 1.0
-
-[training.schedule]
-kind = "linear"
-warmup_steps = 3
-decay_share = 0.5
-
-[evaluation]
-every = 5
-checkpoint_every = 5
-sentences = 50
-"""
-ADAGRAD = {"name": '"adagrad"', "learning_rate": "0.2", "clip_norm": "10.0", "loss_scale": "20.0"}
+PRETRAIN = {  # beside the defaults of `init-pretrain-config`
+    "bilm.lstm.dim": "128",
+    "bilm.lstm.projection_dim": "64",
+    "bilm.char_cnn.filters": "[[1, 16], [2, 16], [3, 32], [4, 64]]",
+    "corpus.shuffle_block": "64",
+    "vocabulary.size": "2000",
+    "vocabulary.min_count": "1",
+    "training.streams": "16",
+    "training.total_tokens": "3200",
+    "training.precision": "float32",
+    "training.softmax.negatives": "256",
+    "training.softmax.cutoffs": "[200, 800]",
+    "training.optimizer.name": "adamw",
+    "training.optimizer.learning_rate": "0.004",
+    "training.schedule.warmup_steps": "3",
+    "evaluation.every": "5",
+    "evaluation.checkpoint_every": "5",
+    "evaluation.sentences": "50",
+}
+ADAGRAD = {"name": "adagrad", "learning_rate": "0.2", "clip_norm": "10.0", "loss_scale": "20.0"}
 ADAGRAD = {f"training.optimizer.{name}": value for name, value in ADAGRAD.items()}
 NETWORKS = {
     "projection float32": {},
     "no projection float32": {"bilm.lstm.projection_dim": "128"},
-    "projection bfloat16": {"training.precision": '"bfloat16"'},
-    "full": {"training.softmax.kind": '"full"'},
-    "adaptive": {"training.softmax.kind": '"adaptive"'},
+    "projection bfloat16": {"training.precision": "bfloat16"},
+    "full": {"training.softmax.kind": "full"},
+    "adaptive": {"training.softmax.kind": "adaptive"},
     "adagrad": ADAGRAD,
-    "full, adagrad": {"training.softmax.kind": '"full"'} | ADAGRAD,
-    "muon": {"training.optimizer.name": '"muon"'},
-    "muon, bfloat16": {"training.optimizer.name": '"muon"', "training.precision": '"bfloat16"'},
+    "full, adagrad": {"training.softmax.kind": "full"} | ADAGRAD,
+    "muon": {"training.optimizer.name": "muon"},
+    "muon, bfloat16": {"training.optimizer.name": "muon", "training.precision": "bfloat16"},
     "dropout, accumulate": {"training.dropout": "0.1", "training.accumulate": "2"},
-    "weight decay, cosine": {"training.optimizer.weight_decay": "0.1", "training.schedule.kind": '"cosine"'},
-    "adaptive, bfloat16": {"training.softmax.kind": '"adaptive"', "training.precision": '"bfloat16"'},
+    "weight decay, cosine": {"training.optimizer.weight_decay": "0.1", "training.schedule.kind": "cosine"},
+    "adaptive, bfloat16": {"training.softmax.kind": "adaptive", "training.precision": "bfloat16"},
     "four workers": {"training.workers": "4"},
 }
 
@@ -202,38 +155,21 @@ def write_inputs(data: Path) -> None:
 
 
 def write_bilm(folder: Path, dim: int, projection: int, n_highway: int) -> None:
-    """Write options.json and weights.hdf5 in the official format, random weights from seed 0."""
+    """Write options.json and weights.hdf5, random weights from seed 0."""
+    import torch
+
+    from spacy_elmo.formats import read_options, write_weights
+    from spacy_elmo.modules import BiLM
+
     folder.mkdir(parents=True, exist_ok=True)
     lstm = {"dim": dim, "projection_dim": projection, "n_layers": 2, "cell_clip": 3, "proj_clip": 3}
     lstm["use_skip_connections"] = True
     cnn = {"embedding": {"dim": 16}, "filters": OFFICIAL_FILTERS, "n_highway": n_highway, "n_characters": 262}
     cnn |= {"max_characters_per_token": 50, "activation": "relu"}
     (folder / "options.json").write_text(json.dumps({"lstm": lstm, "char_cnn": cnn}), encoding="utf-8")
-    rng = np.random.default_rng(0)
-
-    def matrix(*shape: int) -> Any:
-        bound = (3 / np.prod(shape[:-1])) ** 0.5
-        return (rng.random(shape, np.float32) * 2 - 1) * np.float32(bound)
-
-    width = sum(n for _, n in OFFICIAL_FILTERS)
-    temporary = folder / "weights.tmp"
-    with h5py.File(temporary, "w") as file:
-        file["char_embed"] = rng.standard_normal((261, 16), np.float32)
-        for i, (length, n) in enumerate(OFFICIAL_FILTERS):
-            file[f"CNN/W_cnn_{i}"] = matrix(1, length, 16, n)
-            file[f"CNN/b_cnn_{i}"] = 0.1 * rng.standard_normal(n, np.float32)
-        for k in range(n_highway):
-            for part in ("carry", "transform"):
-                file[f"CNN_high_{k}/W_{part}"] = matrix(width, width)
-                file[f"CNN_high_{k}/b_{part}"] = 0.1 * rng.standard_normal(width, np.float32)
-        file["CNN_proj/W_proj"], file["CNN_proj/b_proj"] = matrix(width, projection), np.zeros(projection, np.float32)
-        for direction in range(2):
-            for layer in range(2):
-                cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
-                file[f"{cell}/W_0"] = 2 * matrix(2 * projection, 4 * dim)
-                file[f"{cell}/B"] = 0.1 * rng.standard_normal(4 * dim, np.float32)
-                file[f"{cell}/W_P_0"] = 2 * matrix(dim, projection)
-    temporary.rename(folder / "weights.hdf5")
+    bilm = BiLM(read_options(folder / "options.json"))
+    bilm.reset_parameters(torch.Generator().manual_seed(0))
+    write_weights(folder / "weights.hdf5", bilm.options, bilm.to_arrays())
 
 
 def layers_of(data: Path, size: str, words: list[list[str]], batch: int, starts: Any = None, **more: Any) -> str:
@@ -319,10 +255,11 @@ def run_digests(folder: Path) -> dict[str, str]:
 
 def pretrained(name: str, changes: dict[str, str], data: Path, folder: Path) -> Found:
     """Run `pretrain` for ten steps and hash what it writes. changes: settings and their values."""
-    config = folder.parent / f"{folder.name}.cfg"
-    config.write_text(PRETRAIN.format(data=data, projection=64), encoding="utf-8")
-    overrides = [text for key, value in changes.items() for text in (f"--{key}", value.strip('"'))]
-    command("pretrain", str(config), str(folder), *overrides)
+    config = str(folder.parent / f"{folder.name}.cfg")
+    texts = [part for key in ("train", "heldout") for part in (f"--{key}", str(data / f"{key}.txt"))]
+    command("init-pretrain-config", config, *texts)
+    overrides = [text for key, value in (PRETRAIN | changes).items() for text in (f"--{key}", value)]
+    command("pretrain", config, str(folder), *overrides)
     for file, value in run_digests(folder).items():
         yield f"{name}: {'metrics' if file == 'metrics.jsonl' else file}", value
 
@@ -346,38 +283,29 @@ def update(data: Path, folder: Path) -> Found:
         yield from updated(name, {"frozen": frozen, "model": {"precision": precision}}, folder / name.replace(" ", "_"))
 
 
-TAGGER = """
-[model]
-@architectures = "spacy.Tagger.v2"
-
-[model.tok2vec]
-@architectures = "spacy-elmo.ElmoTok2Vec.v1"
-
-[model.tok2vec.embed]
-@architectures = "spacy.MultiHashEmbed.v2"
-width = 32
-attrs = ["NORM", "SHAPE"]
-rows = [500, 500]
-include_static_vectors = false
-
-[model.tok2vec.encode]
-@architectures = "spacy.MaxoutWindowEncoder.v2"
-width = 32
-window_size = 1
-maxout_pieces = 2
-depth = 1
-
-[model.tok2vec.elmo]
-@architectures = "spacy-elmo.Tok2Vec.v1"
-
-[model.tok2vec.elmo.source]
-@architectures = "spacy-elmo.Listener.v1"
-width = 256
-upstream = "elmo"
-
-[model.tok2vec.elmo.mix]
-@layers = "spacy-elmo.ScalarMix.v1"
-"""
+LISTENER = {"@architectures": "spacy-elmo.Listener.v1", "width": 256, "upstream": "elmo"}
+TOK2VEC = {
+    "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
+    "embed": {
+        "@architectures": "spacy.MultiHashEmbed.v2",
+        "width": 32,
+        "attrs": ["NORM", "SHAPE"],
+        "rows": [500, 500],
+        "include_static_vectors": False,
+    },
+    "encode": {
+        "@architectures": "spacy.MaxoutWindowEncoder.v2",
+        "width": 32,
+        "window_size": 1,
+        "maxout_pieces": 2,
+        "depth": 1,
+    },
+    "elmo": {
+        "@architectures": "spacy-elmo.Tok2Vec.v1",
+        "source": LISTENER,
+        "mix": {"@layers": "spacy-elmo.ScalarMix.v1"},
+    },
+}
 
 
 def updated(name: str, elmo: dict[str, Any], folder: Path) -> Found:
@@ -389,13 +317,13 @@ def updated(name: str, elmo: dict[str, Any], folder: Path) -> Found:
     import torch
     from spacy.tokens import Doc
     from spacy.training import Example
-    from thinc.api import Config, fix_random_seed
+    from thinc.api import fix_random_seed
 
     torch.set_num_threads(1)
     fix_random_seed(0)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config=elmo)
-    nlp.add_pipe("tagger", config=dict(Config().from_str(TAGGER)))
+    nlp.add_pipe("tagger", config={"model": {"@architectures": "spacy.Tagger.v2", "tok2vec": TOK2VEC}})
     source = random.Random(3)
     examples = []
     for words in sentences(160, 4):
