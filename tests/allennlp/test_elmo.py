@@ -19,12 +19,11 @@ from golden_files import GOLDEN_NAMES, Golden, bilm_in, datasets_in, read_golden
 from hypothesis import given, settings
 from numpy_bilm import NumpyBiLM
 from torch import Tensor, nn
-from torch.nn.utils import parametrizations, parametrize
 
 from spacy_elmo import Elmo, batch_to_ids
 from spacy_elmo.allennlp.elmo import from_allennlp
 from spacy_elmo.errors import ElmoError, SettingsError
-from spacy_elmo.formats import BiLMOptions, words_to_ids
+from spacy_elmo.formats import BiLMOptions
 
 
 @pytest.fixture(scope="module", params=GOLDEN_NAMES)
@@ -220,12 +219,6 @@ def test_another_default_type(files: tuple[Path, Path], default: torch.dtype) ->
     close(got.float(), expected.detach())
 
 
-def test_a_module_of_another_type(golden: Path, files: tuple[Path, Path]) -> None:
-    elmo = Elmo(None, None, 1, dropout=0, module=bilm_in(golden / "random_a").double())
-    assert mix(elmo).dtype == torch.float64
-    close(mix(elmo).float(), mix(Elmo(*files, 1, dropout=0)).detach())
-
-
 def test_autocast_rounds_nothing(files: tuple[Path, Path]) -> None:
     elmo = Elmo(*files, 1, dropout=0)
     with torch.autocast("cpu", torch.bfloat16):
@@ -245,62 +238,6 @@ def test_functional_calls(files: tuple[Path, Path]) -> None:
     got.square().sum().backward()
     for name, gradient in gradients(Elmo(*files, 1, requires_grad=True, dropout=0)).items():
         assert torch.allclose(given[name].grad.double(), gradient, rtol=1e-4, atol=1e-5), name  # type: ignore[union-attr]
-
-
-class Same(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return x.clone()
-
-
-def test_parametrizations(files: tuple[Path, Path]) -> None:
-    elmo = Elmo(*files, 1, dropout=0)
-    expected = mix(elmo).detach()
-    for module in list(elmo.modules()):
-        if isinstance(module, nn.Conv1d):
-            parametrizations.weight_norm(module)
-        elif not parametrize.is_parametrized(module):
-            for name, _ in list(module.named_parameters(recurse=False)):
-                parametrize.register_parametrization(module, name, Same())
-    close(mix(elmo), expected)
-
-
-class Adapted(nn.Module):
-    """A linear layer with an adapter, as LoRA adds them: `weight` is that of the layer inside."""
-
-    def __init__(self, inside: nn.Linear) -> None:
-        super().__init__()
-        self.inside, self.weight, self.bias = inside, inside.weight, inside.bias
-        self.added = nn.Parameter(torch.ones(inside.out_features))
-
-    def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = self.inside(x) + self.added
-        return result
-
-
-def parts_of_highway(elmo: nn.Module) -> list[tuple[nn.Module, str]]:
-    encoder = elmo.get_submodule("_elmo_lstm.bilm.char_cnn")
-    return [(encoder, "projection"), (encoder.get_submodule("highways.0"), "carry")]
-
-
-@pytest.mark.parametrize("part", [0, 1], ids=["projection", "carry"])
-def test_a_layer_that_was_replaced_is_called(files: tuple[Path, Path], part: int) -> None:
-    elmo, other = Elmo(*files, 1, dropout=0), Elmo(*files, 1, dropout=0)
-    module, name = parts_of_highway(elmo)[part]
-    setattr(module, name, Adapted(module.get_submodule(name)))  # type: ignore[arg-type]
-    module, name = parts_of_highway(other)[part]
-    with torch.no_grad():
-        module.get_parameter(f"{name}.bias").add_(1)
-    close(mix(elmo), mix(other).detach())
-    mix(elmo).square().sum().backward()
-    assert parts_of_highway(elmo)[part][0].get_parameter(f"{name}.added").grad is not None
-
-
-def test_hooks_of_linear_layers(files: tuple[Path, Path]) -> None:
-    elmo, called = Elmo(*files, 1, dropout=0), []
-    for module, name in parts_of_highway(elmo):
-        module.get_submodule(name).register_forward_hook(lambda *_, name=name: called.append(name))  # type: ignore[misc]
-    mix(elmo)
-    assert sorted(called) == ["carry", "projection"]
 
 
 @pytest.mark.parametrize("vocabulary", [None, ["pad", "The", "ELMo"]])
@@ -354,25 +291,19 @@ ONE_WORD = batch_to_ids([["a"]])
 
 
 @pytest.mark.parametrize("requires_grad", [True, False])
-@pytest.mark.parametrize("cached", [True, False])
-def test_requires_grad(files: tuple[Path, Path], requires_grad: bool, cached: bool) -> None:
-    vocabulary = ["pad", *"abc"]
-    elmo = Elmo(*files, 1, requires_grad=requires_grad and not cached, vocab_to_cache=vocabulary if cached else None)
-    if cached and requires_grad:
-        elmo.requires_grad_()  # the argument is refused
+@pytest.mark.parametrize("vocabulary", [None, ["pad", *"abc"]])
+def test_requires_grad(files: tuple[Path, Path], requires_grad: bool, vocabulary: list[str] | None) -> None:
+    """With a vocabulary the argument is refused, but the parameters can be trained."""
+    elmo = Elmo(*files, 1, dropout=0, vocab_to_cache=vocabulary)
+    elmo._elmo_lstm.requires_grad_(requires_grad)
     sentences = [["a", "b", "other"], ["c"]]
-    words = places(sentences, vocabulary) if cached else None
-    elmo(batch_to_ids(sentences), words)["elmo_representations"][0].square().sum().backward()
-    gradients = {name: parameter.grad for name, parameter in elmo.named_parameters()}
-    assert all((gradients[name] is not None) == requires_grad for name in gradients if "_elmo_lstm" in name)
-    assert all(gradients[f"scalar_mix_0.{name}"] is not None for name in ("w", "gamma"))
-    if cached and requires_grad:  # the same as without a vocabulary
-        other = Elmo(*files, 1, requires_grad=True, dropout=0)
-        elmo.zero_grad()
-        for module, given in ((elmo.eval(), words), (other, None)):
-            module(batch_to_ids(sentences), given)["elmo_representations"][0].square().sum().backward()
-        for (name, a), (_, b) in zip(elmo.named_parameters(), other.named_parameters()):
-            assert torch.allclose(a.grad, b.grad, rtol=1e-4, atol=1e-5), name  # type: ignore[arg-type]
+    words = None if vocabulary is None else places(sentences, vocabulary)
+    other = Elmo(*files, 1, requires_grad=requires_grad, dropout=0)
+    for module, inputs in ((elmo, words), (other, None)):
+        module(batch_to_ids(sentences), inputs)["elmo_representations"][0].square().sum().backward()
+    for (name, a), (_, b) in zip(elmo.named_parameters(), other.named_parameters()):
+        assert (a.grad is not None) == (b.grad is not None) == (requires_grad or "scalar_mix" in name)
+        assert a.grad is None or torch.allclose(a.grad, b.grad, rtol=1e-4, atol=1e-5), name  # type: ignore[arg-type]
 
 
 def test_given_mix_parameters_are_not_trained(files: tuple[Path, Path]) -> None:
@@ -409,6 +340,13 @@ def test_module(files: tuple[Path, Path]) -> None:
     output = other(torch.ones(2, 3, 50, dtype=torch.long))
     assert output["mask"].tolist() == [[True, True, False], [True] * 3]
     close(output["elmo_representations"][0], np.array([[2, 2, 0], [2, 2, 2]])[..., None].repeat(4, 2))
+    for setting in ({"stateful": True}, {"vocab_to_cache": ["pad"]}):
+        with pytest.raises(ElmoError, match="not a BiLM of this package"):
+            Elmo(None, None, 1, module=Theirs(), **setting)  # type: ignore[arg-type]
+    # requires_grad is an argument of the biLM that is made from files
+    bilm = bilm_in(files[0].parent).requires_grad_(False)
+    Elmo(None, None, 1, requires_grad=True, vocab_to_cache=["pad", "The"], module=bilm)
+    assert not any(parameter.requires_grad for parameter in bilm.parameters())
 
 
 def test_dropout_in_training_alone(files: tuple[Path, Path]) -> None:
@@ -417,20 +355,7 @@ def test_dropout_in_training_alone(files: tuple[Path, Path]) -> None:
     assert 0.3 < share < 0.7
     elmo.eval()
     assert torch.equal(elmo(ids)["elmo_representations"][0], elmo(ids)["elmo_representations"][0])
-
-
-def test_dropout_of_everything(files: tuple[Path, Path]) -> None:
-    """AllenNLP passes the share to torch.nn.Dropout, which accepts 1."""
-    assert not Elmo(*files, 1, dropout=1)(batch_to_ids(SENTENCES))["elmo_representations"][0].any()
-
-
-def test_requires_grad_is_ignored_with_a_module(files: tuple[Path, Path]) -> None:
-    """In AllenNLP it is an argument of the biLM that is made from files, so a vocabulary is no reason to refuse it."""
-    bilm = bilm_in(files[0].parent).requires_grad_(False)
-    elmo = Elmo(None, None, 1, requires_grad=True, dropout=0, vocab_to_cache=["pad", "The"], module=bilm)
-    assert not any(parameter.requires_grad for parameter in bilm.parameters())
-    expected = Elmo(*files, 1, dropout=0)(batch_to_ids(SENTENCES))["elmo_representations"][0].detach()
-    close(elmo(batch_to_ids(SENTENCES), places(SENTENCES, ["pad", "The"]))["elmo_representations"][0], expected)
+    assert not mix(Elmo(*files, 1, dropout=1)).any()  # torch.nn.Dropout, to which AllenNLP passes the share, accepts 1
 
 
 def test_copies_and_precision(files: tuple[Path, Path]) -> None:
@@ -459,14 +384,6 @@ def test_empty_batches_and_sentences(
         assert output["mask"].tolist() == [[bool(words)] * shape[1] for words in sentences]
 
 
-def test_odd_words_have_the_originals_ids() -> None:
-    ids = batch_to_ids([["", "a\ud800b", "<S>", "x" * 60]])
-    assert ids.dtype == torch.int64
-    assert ids[0, 0, :3].tolist() == [259, 260, 261]
-    assert torch.equal(ids[0, 1], batch_to_ids([["ab"]])[0, 0])  # a lone surrogate has no bytes
-    assert torch.equal(ids[0], torch.from_numpy(words_to_ids(["", "ab", "<S>", "x" * 48])))
-
-
 VOCABULARY = {"vocab_to_cache": ["pad", "a"]}
 
 
@@ -475,8 +392,6 @@ VOCABULARY = {"vocab_to_cache": ["pad", "a"]}
     [
         ({}, [[["a", "b"]]], "inputs is list. Expected a tensor"),
         ({}, [ONE_WORD.float()], "inputs is a tensor of float32"),
-        ({}, [ONE_WORD > 0], "inputs is a tensor of bool"),
-        ({}, [ONE_WORD.to(torch.complex64)], "inputs is a tensor of complex64"),
         ({}, [ONE_WORD[0]], r"inputs has shape \(1, 50\)"),
         ({}, [ONE_WORD[:, :, :20]], r"has 20 characters a word.*max_characters=50"),
         ({}, [ONE_WORD + 100], "inputs holds 361"),
@@ -507,26 +422,17 @@ def test_tensors_that_can_not_be_used(
     ("arguments", "message"),
     [
         ({"num_output_representations": 0}, "num_output_representations is 0"),
-        ({"num_output_representations": "2"}, "num_output_representations is '2'"),
         ({"dropout": 1.5}, "dropout is 1.5"),
-        ({"dropout": -0.1}, "dropout is -0.1"),
         ({"dropout": "0.5"}, "dropout is '0.5'"),
-        ({"dropout": None}, "dropout is None"),
         ({"scalar_mix_parameters": [1.0]}, "has 1 values. Expected 3"),
         ({"scalar_mix_parameters": 3.0}, "scalar_mix_parameters are 3.0. Expected finite numbers"),
-        ({"scalar_mix_parameters": "abc"}, "scalar_mix_parameters are 'abc'"),
-        ({"scalar_mix_parameters": ["0", "0", "0"]}, "scalar_mix_parameters are"),
-        ({"scalar_mix_parameters": [None, 1, 1]}, r"scalar_mix_parameters are \[None, 1, 1\]"),
         ({"scalar_mix_parameters": [float("nan"), 1, 1]}, r"scalar_mix_parameters are \[nan, 1, 1\]"),
         ({"vocab_to_cache": "words"}, "vocab_to_cache is 'words'"),
-        ({"vocab_to_cache": ()}, "vocab_to_cache is"),
-        ({"vocab_to_cache": 3}, "vocab_to_cache is 3"),
         ({"vocab_to_cache": ["pad", 1]}, "a word is 1"),
         ({"vocab_to_cache": ["pad"], "requires_grad": True}, "requires_grad is true together with vocab_to_cache"),
         ({"module": Theirs()}, "together with module"),
         ({"weight_file": None}, "options_file is set, but weight_file is not"),
         ({"options_file": b"options.json"}, "b'options.json' is no path.*fsdecode.*The setting options_file"),
-        ({"options_file": {"lstm": {}}}, "is no path. Expected text or a pathlib"),
         ({"weight_file": 3}, "3 is no path.*The setting weight_file"),
         ({"options_file": "https://example.org/o.json"}, "spacy elmo download https://example.org/o.json"),
     ],
@@ -543,17 +449,6 @@ def test_numbers_of_numpy(files: tuple[Path, Path]) -> None:
     assert type(elmo.num_output_representations) is int
 
 
-def test_modules_that_can_not_carry_a_state_or_a_vocabulary() -> None:
-    for setting in ({"stateful": True}, {"vocab_to_cache": ["pad"]}):
-        with pytest.raises(ElmoError, match="not a BiLM of this package"):
-            Elmo(None, None, 1, module=Theirs(), **setting)  # type: ignore[arg-type]
-
-
-def test_a_text_is_not_taken_for_words() -> None:
-    with pytest.raises(ElmoError, match="a sentence is the string 'The river'"):
-        batch_to_ids(["The river"])
-
-
 def test_sentences_and_words_can_be_any_iterables() -> None:
     expected = batch_to_ids([["The", "river"], ["a"]])
     assert torch.equal(batch_to_ids(iter([map(str, ["The", "river"]), ("a",)])), expected)
@@ -561,9 +456,8 @@ def test_sentences_and_words_can_be_any_iterables() -> None:
 
 
 @pytest.fixture
-def parameters(golden: Path) -> dict[str, Any]:
-    folder = golden / "random_a"
-    return {"options_file": str(folder / "options.json"), "weight_file": folder / "weights.hdf5"}
+def parameters(files: tuple[Path, Path]) -> dict[str, Any]:
+    return {"options_file": str(files[0]), "weight_file": files[1]}
 
 
 @pytest.mark.parametrize("mapping", [dict, UserDict])  # AllenNLP's Params is a mapping that is not a dict
@@ -580,7 +474,7 @@ def test_from_params(parameters: dict[str, Any], mapping: Any) -> None:
     params = mapping(parameters | settings)
     made, same = Elmo.from_params(params), Elmo(**parameters, **settings)
     assert dict(params) == parameters | settings
-    assert all(parameter.requires_grad for parameter in made._elmo_lstm.parameters())
+    assert all(parameter.requires_grad is True for parameter in made._elmo_lstm.parameters())
     ids = batch_to_ids(SENTENCES)
     for got, expected in zip(*(elmo(ids)["elmo_representations"] for elmo in (made, same)), strict=True):
         assert torch.equal(got, expected)
@@ -591,11 +485,6 @@ def test_from_params_with_a_module(parameters: dict[str, Any]) -> None:
     module = Elmo(**parameters, num_output_representations=1)._elmo_lstm.bilm
     params = {"options_file": None, "weight_file": None, "num_output_representations": 1}
     assert Elmo.from_params(params, module=module)._elmo_lstm.bilm is module
-
-
-def test_a_number_is_a_bool_as_in_allennlp(parameters: dict[str, Any]) -> None:
-    made = Elmo.from_params({**parameters, "num_output_representations": 1, "requires_grad": 2})
-    assert all(parameter.requires_grad is True for parameter in made._elmo_lstm.parameters())
 
 
 @pytest.mark.parametrize(
@@ -612,9 +501,6 @@ def test_params_that_can_not_be_used(parameters: dict[str, Any], changes: dict[s
     given = parameters | {"num_output_representations": 1} | changes
     with pytest.raises(SettingsError, match=message):
         Elmo.from_params({name: value for name, value in given.items() if value is not ...})
-
-
-def test_params_that_are_no_mapping() -> None:
     with pytest.raises(SettingsError, match="Expected a mapping"):
         Elmo.from_params(["options_file"])  # type: ignore[arg-type]
 
@@ -662,13 +548,13 @@ def test_some_rows_go_on(parameters: dict[str, Any]) -> None:
 OTHER_SENTENCES = [["We", "sat", "on", "the", "bank", "."], ["naïve", "東京"]]
 
 
-def files_of(golden: Path, name: str) -> tuple[Path, Path]:
-    return golden / name / "options.json", golden / name / "weights.hdf5"
+def made_of(golden: Path, name: str, outputs: int, **settings: Any) -> Elmo:
+    return Elmo(golden / name / "options.json", golden / name / "weights.hdf5", outputs, dropout=0.0, **settings)
 
 
-def scrambled(golden: Path, name: str, outputs: int = 2) -> Elmo:
+def scrambled(golden: Path, name: str = "random_a") -> Elmo:
     """An Elmo of the right sizes with other weights."""
-    elmo = Elmo(*files_of(golden, name), outputs, dropout=0.0)
+    elmo = made_of(golden, name, 2)
     with torch.no_grad():
         for parameter in elmo.parameters():
             parameter.add_(torch.rand_like(parameter))
@@ -689,41 +575,45 @@ def test_allennlps_state(golden: Path, name: str, prefix: str) -> None:
     assert not result.missing_keys
     assert not result.unexpected_keys
     assert list(state) == keys  # the user's dict is as it was
-    expected = Elmo(*files_of(golden, name), 1, dropout=0.0, scalar_mix_parameters=mixes[0])
+    expected = made_of(golden, name, 1, scalar_mix_parameters=mixes[0])
     ids = batch_to_ids(OTHER_SENTENCES)
     with torch.no_grad():
         got, plain = elmo(ids)["elmo_representations"], expected(ids)["elmo_representations"][0]
     torch.testing.assert_close(got[0], 1.5 * plain, rtol=0, atol=1e-5)
-    uniform = Elmo(*files_of(golden, name), 1, dropout=0.0)(ids)["elmo_representations"][0]
+    uniform = made_of(golden, name, 1)(ids)["elmo_representations"][0]
     torch.testing.assert_close(got[1], 1.5 * uniform, rtol=0, atol=1e-5)
 
 
-def test_with_their_word_embedding_and_boundary_buffers(golden: Path) -> None:
-    theirs = allennlp_state(datasets_in(golden / "random_a" / "weights.hdf5"), [[0.0] * 3] * 2)
-    theirs["_elmo_lstm._word_embedding.weight"] = torch.zeros(7, 16)
-    theirs["_elmo_lstm._token_embedder._beginning_of_sentence_characters"] = torch.zeros(50)
-    theirs["_elmo_lstm._token_embedder._end_of_sentence_characters"] = torch.zeros(50)
-    elmo = Elmo(*files_of(golden, "random_a"), 2, vocab_to_cache=["pad", "We", "bank"])
-    elmo.load_state_dict(theirs)
+def their_state(golden: Path) -> dict[str, Tensor]:
+    return allennlp_state(datasets_in(golden / "random_a" / "weights.hdf5"), [[0.0] * 3] * 2)
 
 
-def test_what_does_not_fit_is_named(golden: Path) -> None:
-    theirs = allennlp_state(datasets_in(golden / "random_a" / "weights.hdf5"), [[0.0] * 3] * 2)
-    elmo = scrambled(golden, "random_a")
-    missing = {key: tensor for key, tensor in theirs.items() if "char_conv_1.bias" not in key}
-    with pytest.raises(RuntimeError, match=r"Missing key.*_elmo_lstm\.bilm\.char_cnn\.convolutions\.1\.bias"):
-        elmo.load_state_dict(missing)
-    one_direction = {key: tensor for key, tensor in theirs.items() if "backward_layer_0.input" not in key}
-    with pytest.raises(RuntimeError, match=r"forward_layer_0\.input_linearity\.weight"):
-        elmo.load_state_dict(one_direction)
-    for part in ("input_linearity.weight", "state_linearity.bias", "state_projection.weight"):
-        name = f"_elmo_lstm._elmo_lstm.backward_layer_0.{part}"
-        with pytest.raises(RuntimeError, match=rf"(?s)Error\(s\) in loading.*backward_layer_0\.{part}"):
-            elmo.load_state_dict(theirs | {name: theirs[name][..., :-4]})
-    with pytest.raises(RuntimeError, match="size mismatch"):
-        elmo.load_state_dict(theirs | {"scalar_mix_0.scalar_parameters.3": torch.zeros(1)})
-    with pytest.raises(RuntimeError, match=r"Unexpected key.*other"):
-        elmo.load_state_dict(theirs | {"other": torch.zeros(1)})
+def test_their_word_embedding_and_boundary_buffers_are_left_out(golden: Path) -> None:
+    theirs = {"_elmo_lstm._word_embedding.weight": torch.zeros(7, 16)}
+    for name in ("beginning", "end"):
+        theirs[f"_elmo_lstm._token_embedder._{name}_of_sentence_characters"] = torch.zeros(50)
+    made_of(golden, "random_a", 2, vocab_to_cache=["pad", "We"]).load_state_dict(their_state(golden) | theirs)
+
+
+@pytest.mark.parametrize(
+    ("left_out", "message"),
+    [
+        ("char_conv_1.bias", r"Missing key.*_elmo_lstm\.bilm\.char_cnn\.convolutions\.1\.bias"),
+        ("backward_layer_0.input", r"forward_layer_0\.input_linearity\.weight"),
+        ("scalar_mix_1.scalar_parameters.1", r"Missing key.*scalar_mix_1\.w"),
+    ],
+)
+def test_what_is_missing_is_named(golden: Path, left_out: str, message: str) -> None:
+    theirs = {key: tensor for key, tensor in their_state(golden).items() if left_out not in key}
+    with pytest.raises(RuntimeError, match=message):
+        scrambled(golden).load_state_dict(theirs)
+
+
+def test_what_is_too_much_is_named(golden: Path) -> None:
+    theirs = their_state(golden)
+    for name, message in (("scalar_mix_0.scalar_parameters.3", "size mismatch"), ("other", "Unexpected key.*other")):
+        with pytest.raises(RuntimeError, match=message):
+            scrambled(golden).load_state_dict(theirs | {name: torch.zeros(1)})
     with pytest.raises(RuntimeError, match="size mismatch"):
         scrambled(golden, "random_b").load_state_dict(theirs, strict=False)
 
@@ -745,20 +635,13 @@ def test_what_does_not_fit_is_named(golden: Path) -> None:
     ],
 )
 def test_misshapen_tensors_are_torchs_errors(golden: Path, part: str, shape: tuple[int, ...]) -> None:
-    theirs = allennlp_state(datasets_in(golden / "random_a" / "weights.hdf5"), [[0.0] * 3] * 2)
+    theirs = their_state(golden)
     wrong = {part.format(direction): torch.zeros(shape) for direction in ("forward", "backward")}
     assert set(wrong) <= set(theirs)
     if part.startswith("scalar_mix") and shape == ():
         return  # one value is one value
     with pytest.raises(RuntimeError, match=r"Error\(s\) in loading state_dict for Elmo"):
-        scrambled(golden, "random_a").load_state_dict(theirs | wrong)
-
-
-def test_a_gap_in_a_mix_is_not_closed(golden: Path) -> None:
-    theirs = allennlp_state(datasets_in(golden / "random_a" / "weights.hdf5"), [[0.0] * 3] * 2)
-    del theirs["scalar_mix_1.scalar_parameters.1"]
-    with pytest.raises(RuntimeError, match=r"Missing key.*scalar_mix_1\.w"):
-        scrambled(golden, "random_a").load_state_dict(theirs | {"scalar_mix_1.scalar_parameters.2": torch.zeros(2)})
+        scrambled(golden).load_state_dict(theirs | wrong)
 
 
 def test_many_layers_in_any_order() -> None:
@@ -796,7 +679,7 @@ def test_the_state_of_a_module_with_allennlps_names() -> None:
 
 
 def test_our_own_state(golden: Path) -> None:
-    elmo, other = scrambled(golden, "random_a"), scrambled(golden, "random_a")
+    elmo, other = scrambled(golden), scrambled(golden)
     file = io.BytesIO()
     torch.save(elmo.state_dict(), file)
     file.seek(0)

@@ -66,13 +66,6 @@ def test_carried_state(golden: Path) -> None:
             close(layers[2][row, 1 : len(words) + 1], reference.expected[f"carried_state/{number}/{row}"][2])
 
 
-@pytest.mark.parametrize("requires_grad", [False, True])
-def test_training(files: tuple[Path, Path], requires_grad: bool) -> None:
-    network = _ElmoBiLm(*files, requires_grad=requires_grad)
-    assert {parameter.requires_grad for parameter in network.parameters()} == {requires_grad}
-    assert network(batch_to_ids(SENTENCES))["activations"][2].requires_grad is requires_grad
-
-
 def test_cached_words(files: tuple[Path, Path]) -> None:
     vocabulary = ["pad", "The", "ELMo"]
     network, plain = _ElmoBiLm(*files, vocab_to_cache=vocabulary), _ElmoBiLm(*files, vocab_to_cache=[])
@@ -82,11 +75,8 @@ def test_cached_words(files: tuple[Path, Path]) -> None:
         plain(ids, words)
     with pytest.raises(SettingsError, match="requires_grad is true together with vocab_to_cache"):
         _ElmoBiLm(*files, True, vocabulary)
-
-
-def test_in_place_of_files(files: tuple[Path, Path]) -> None:
-    ids = batch_to_ids(SENTENCES)
-    made = Elmo(None, None, 1, dropout=0, module=_ElmoBiLm(*files))
+    assert all(parameter.requires_grad for parameter in _ElmoBiLm(*files, True).parameters())
+    made = Elmo(None, None, 1, dropout=0, module=network)
     assert torch.equal(made(ids)["elmo_representations"][0], Elmo(*files, 1, dropout=0)(ids)["elmo_representations"][0])
     assert _ElmoBiLm(None, None).get_output_dim() == 256  # the embedded biLM
 
@@ -158,13 +148,6 @@ def test_cached_words_follow_the_weights(files: tuple[Path, Path]) -> None:
     assert elmo(ids, words)["elmo_representations"][0].dtype == torch.float64
 
 
-def test_word_inputs_without_a_vocabulary(files: tuple[Path, Path]) -> None:
-    elmo = Elmo(*files, 1, dropout=0)
-    with pytest.warns(UserWarning, match="vocab_to_cache was not"):
-        got = elmo(IDS, torch.ones(1, 1, dtype=torch.long))
-    close(got["elmo_representations"][0], elmo(IDS)["elmo_representations"][0].detach())
-
-
 VOCABULARY = ["pad", "The", "bank", "Another"]
 IDS_OF_WORDS, WORDS = batch_to_ids([["The", "bank"], ["Another"]]), torch.tensor([[1, 2], [3, 0]])
 
@@ -204,22 +187,14 @@ def test_weights_set_and_converted(files: tuple[Path, Path]) -> None:
         for parameter in elmo.parameters():
             parameter.data = parameter.data * 1.5
         assert_like_characters(elmo)
+    with torch.inference_mode():
+        assert_like_characters(cached(files))
     elmo = cached(files)
     exact = elmo(IDS_OF_WORDS, WORDS)["elmo_representations"][0]
     elmo.bfloat16().float()  # rounded on the way
     rounded = elmo(IDS_OF_WORDS, WORDS)["elmo_representations"][0]
     assert not torch.allclose(rounded, exact, rtol=0, atol=1e-5)
     close(rounded, elmo(IDS_OF_WORDS)["elmo_representations"][0].detach())
-
-
-@pytest.mark.slow
-def test_evaluation_between_steps_of_training(files: tuple[Path, Path]) -> None:
-    elmo = cached(files, requires_grad=True)
-    optimizer = torch.optim.SGD(elmo.parameters(), 0.01)
-    for _ in range(3):
-        elmo(IDS_OF_WORDS, WORDS)["elmo_representations"][0].square().mean().backward()
-        optimizer.step()
-        assert_like_characters(elmo)
 
 
 def test_a_state_is_carried_in_training_too(files: tuple[Path, Path]) -> None:
@@ -236,15 +211,6 @@ def test_a_state_is_carried_in_training_too(files: tuple[Path, Path]) -> None:
         close(got, expected.detach())
         results.append(expected.detach())
     assert not torch.allclose(*results, atol=1e-4)
-
-
-def test_made_and_run_in_inference_mode(files: tuple[Path, Path]) -> None:
-    with torch.inference_mode():
-        assert_like_characters(cached(files))
-    elmo = cached(files)
-    with torch.inference_mode():
-        elmo(IDS_OF_WORDS, WORDS)
-    elmo(IDS_OF_WORDS, WORDS)["elmo_representations"][0].sum().backward()
 
 
 def test_how_many_words_are_encoded(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,7 +262,9 @@ def test_its_parameters_are_those_of_the_lstms(files: tuple[Path, Path]) -> None
 
 
 def test_none_resets_the_state(files: tuple[Path, Path]) -> None:
-    elmo = Elmo(*files, 1, dropout=0, stateful=True)
+    elmo = Elmo(*files, 1, dropout=0)
+    assert torch.equal(run(elmo), run(elmo))
+    elmo._elmo_lstm._elmo_lstm.stateful = True
     first, second = run(elmo), run(elmo)
     assert not torch.allclose(first, second, atol=1e-4)
     elmo._elmo_lstm._elmo_lstm._states = None
@@ -322,16 +290,6 @@ def test_the_state_is_laid_out_as_in_allennlp(files: tuple[Path, Path]) -> None:
         close(h[0, row, :half], layers[1][row, len(words) + 1, :half].detach())
         close(h[0, row, half:], layers[1][row, 0, half:].detach())
         close(h[1, row, :half], (layers[2] - layers[1])[row, len(words) + 1, :half].detach())
-
-
-def test_stateful_can_be_changed(files: tuple[Path, Path]) -> None:
-    elmo = Elmo(*files, 1, dropout=0)
-    elmo._elmo_lstm._elmo_lstm.stateful = True
-    first, second = run(elmo), run(elmo)
-    assert not torch.allclose(first, second, atol=1e-4)
-    elmo._elmo_lstm._elmo_lstm.stateful = False
-    assert not elmo._elmo_lstm.stateful
-    assert torch.equal(run(elmo), first)
 
 
 def test_a_copy_has_lstms_of_its_own(files: tuple[Path, Path]) -> None:

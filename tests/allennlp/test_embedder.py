@@ -12,21 +12,20 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
 import pytest
 import spacy
 import torch
-from bilm_cases import bilm_of, random_datasets
 from elmo_cases import SENTENCES
 from golden_files import GOLDEN_NAMES, Golden, read_golden
 
 from spacy_elmo import ElmoEmbedder, batch_to_ids
 from spacy_elmo.allennlp import embedder as module
-from spacy_elmo.allennlp.embedder import BarSetting, bar_of, device_of
+from spacy_elmo.allennlp.embedder import device_of
 from spacy_elmo.errors import CommandError, CorpusError, ElmoError, SettingsError, TruncatedWordsWarning
-from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.inference import Engine, dtype_of
 from spacy_elmo.modules import load_bilm
 from spacy_elmo.modules.loading import Precision
@@ -50,11 +49,13 @@ def embedder(golden: Path) -> ElmoEmbedder:
 
 @pytest.mark.filterwarnings("ignore::spacy_elmo.errors.TruncatedWordsWarning")
 def test_zero_state(known: Golden) -> None:
-    embedder = ElmoEmbedder.from_bilm(known.bilm)
-    for _ in range(2):
-        for i, array in enumerate(embedder.embed_batch(known.sentences)):
-            assert array.dtype == np.float32
-            np.testing.assert_allclose(array, known.expected[f"zero_state/{i}"], atol=CLOSE)
+    arrays = known.bilm.to_arrays()
+    for embedder in (ElmoEmbedder.from_bilm(known.bilm), ElmoEmbedder.from_arrays(known.bilm.options, arrays)):
+        for _ in range(2):
+            for i, array in enumerate(embedder.embed_batch(known.sentences)):
+                assert array.dtype == np.float32
+                np.testing.assert_allclose(array, known.expected[f"zero_state/{i}"], atol=CLOSE)
+    assert not arrays  # the embedder is their only owner
 
 
 def test_carried_state(known: Golden) -> None:
@@ -64,14 +65,6 @@ def test_carried_state(known: Golden) -> None:
         for k, batch in enumerate(known.carry_batches):
             for i, array in enumerate(embedder.embed_batch(batch)):
                 np.testing.assert_allclose(array, known.expected[f"carried_state/{k}/{i}"], atol=CLOSE)
-
-
-def test_carried_state_through_embed_sentences(known: Golden) -> None:
-    batches = [batch for batch in known.carry_batches if len(batch) == 3][:2]
-    embedder = ElmoEmbedder.from_bilm(known.bilm, stateful=True)
-    found = list(embedder.embed_sentences([sentence for batch in batches for sentence in batch], batch_size=3))
-    for place, array in enumerate(found):
-        np.testing.assert_allclose(array, known.expected[f"carried_state/{place // 3}/{place % 3}"], atol=CLOSE)
 
 
 def test_one_word_names_a_bilm(golden: Path, embedder: ElmoEmbedder, tmp_path: Path) -> None:
@@ -194,28 +187,8 @@ def test_long_words_are_counted(golden: Path) -> None:
     with pytest.warns(TruncatedWordsWarning, match="reads the first 48 of a token"):
         embedder.embed_sentence(["a" * 49, "東" * 17, "a" * 48])
     embedder.embed_sentence(["a" * 49])  # said once
-    assert embedder.n_truncated == 3
-
-
-def test_long_words_are_those_that_this_biLM_cuts() -> None:
-    options = BiLMOptions(3, ((1, 4),), 0, "relu", 12, 4, 4, 1, None, None, True)
-    embedder = ElmoEmbedder.from_bilm(bilm_of(options, random_datasets(options, seed=0)))
-    with pytest.warns(TruncatedWordsWarning, match="reads the first 10 of a token"):
-        embedder.embed_sentence(["a" * 10, "a" * 11])
-    embedder.encode([["a" * 12, "東" * 4, "b"]])
-    assert embedder.n_truncated == 3
-
-
-@pytest.mark.filterwarnings("ignore::spacy_elmo.errors.TruncatedWordsWarning")
-@pytest.mark.parametrize("stateful", [False, True])
-def test_weights_in_memory(known: Golden, stateful: bool) -> None:
-    arrays = known.bilm.to_arrays()
-    embedder = ElmoEmbedder.from_arrays(known.bilm.options, arrays, stateful=stateful)
-    assert not arrays  # the embedder is their only owner
-    for k, batch in enumerate(known.carry_batches if stateful else [known.sentences]):
-        name = f"carried_state/{k}" if stateful else "zero_state"
-        for i, array in enumerate(embedder.embed_batch(batch)):
-            np.testing.assert_allclose(array, known.expected[f"{name}/{i}"], atol=CLOSE)
+    embedder.encode([["a" * 50, "b"]])
+    assert embedder.n_truncated == 4
 
 
 @pytest.mark.slow
@@ -320,26 +293,37 @@ def test_forget_sentences_and_sentence_keys(fresh_embedder: ElmoEmbedder, tmp_pa
         np.testing.assert_allclose(file["c: d."], fresh_embedder.embed_sentence(["c:", "d."])[-1], atol=CLOSE)
 
 
-def refused(fresh_embedder: ElmoEmbedder, tmp_path: Path, text: str, *parts: str, keys: bool = False) -> None:
-    with pytest.raises(CommandError) as error:
+@pytest.mark.parametrize(
+    ("text", "keys", "message"),
+    [
+        ("a\n\nb\n \t\n", False, "these lines are empty: 2, 4. Expected"),
+        ("a\n" + "\n" * 13, False, "2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 3 more"),
+        ("a\nb\nc\n b\n", True, "the lines 2 and 4 are the same.*--use-sentence-keys"),
+        ("x\ny/z", True, "line 2 can't be the key.*a slash.*--use-sentence-keys"),
+        ("x\ny\0", True, "line 2 can't be the key.*NUL"),
+        ("x\n.", True, "line 2 can't be the key.*dot"),
+        ("x\n\ud800", True, "line 2 can't be the key.*surrogate"),
+    ],
+)
+def test_texts_that_are_refused(
+    fresh_embedder: ElmoEmbedder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str,
+    keys: bool,
+    message: str,
+) -> None:
+    monkeypatch.setattr(fresh_embedder, "embed_batch", lambda batch: pytest.fail("embedded"))
+    with pytest.raises(CommandError, match=f"(?s){message}"):
         fresh_embedder.embed_file(io.StringIO(text), tmp_path / "x.hdf5", use_sentence_keys=keys)
-    for part in parts:
-        assert part in str(error.value)
+    with pytest.raises(CommandError, match="Expected an open file"):
+        fresh_embedder.embed_file("text.txt", tmp_path / "x.hdf5")  # type: ignore[arg-type]
+    with pytest.raises(CommandError, match="Expected a list of sentences"):
+        fresh_embedder.embed_lines("a b", tmp_path / "x.hdf5")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_texts_that_are_refused(fresh_embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fresh_embedder, "embed_batch", lambda batch: pytest.fail("embedded"))
-    refused(fresh_embedder, tmp_path, "a\n\nb\n \t\n", "these lines are empty: 2, 4. Expected")
-    refused(fresh_embedder, tmp_path, "a\n" + "\n" * 13, "2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 3 more")
-    refused(
-        fresh_embedder, tmp_path, "a\nb\nc\n b\n", "the lines 2 and 4 are the same", "--use-sentence-keys", keys=True
-    )
-    for line, part in (("x\ny/z", "a slash"), ("x\ny\0", "NUL"), ("x\n.", "dot"), ("x\n\ud800", "surrogate")):
-        refused(fresh_embedder, tmp_path, line, "line 2 can't be the key", part, "--use-sentence-keys", keys=True)
-
-
-@pytest.mark.parametrize("before", [1, 7, 5_000])
+@pytest.mark.parametrize("before", [1, 5_000])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_text_that_is_not_utf8(fresh_embedder: ElmoEmbedder, tmp_path: Path, before: int, newline: str) -> None:
     path = tmp_path / "text.txt"
@@ -361,13 +345,6 @@ def test_the_text_is_not_overwritten(fresh_embedder: ElmoEmbedder, tmp_path: Pat
     assert text.read_text() == "a b\n"
     with text.open(encoding="utf8") as file:
         fresh_embedder.embed_file(file, tmp_path / "x.hdf5")
-
-
-def test_a_name_is_not_taken_for_a_file(fresh_embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="Expected an open file"):
-        fresh_embedder.embed_file("text.txt", tmp_path / "x.hdf5")  # type: ignore[arg-type]
-    with pytest.raises(CommandError, match="Expected a list of sentences"):
-        fresh_embedder.embed_lines("a b", tmp_path / "x.hdf5")
 
 
 # The writer
@@ -439,24 +416,30 @@ def test_means_of_the_tokenizers_words(random_embedder: ElmoEmbedder) -> None:
     assert vectors[[0, 2, 4]].any(1).all()
 
 
-def test_batches_make_no_difference(random_embedder: ElmoEmbedder) -> None:
+def test_texts_words_and_batches(random_embedder: ElmoEmbedder, capsys: pytest.CaptureFixture[str]) -> None:
     expected = random_embedder.encode(TEXTS, lang=None)
-    for size in (1, np.int64(2), 4):
-        found = random_embedder.encode(iter(TEXTS), batch_size=size, lang=None)
-        np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
-def test_one_text_gives_one_vector(random_embedder: ElmoEmbedder) -> None:
-    vector = random_embedder.encode(TEXTS[0], lang=None)
-    assert vector.shape == (random_embedder.options.width,)
-    np.testing.assert_allclose(vector, random_embedder.encode([TEXTS[0]], lang=None)[0], atol=1e-5)
+    assert capsys.readouterr().err == ""
+    for size in (1, np.int64(2)):
+        found = random_embedder.encode(iter(TEXTS), batch_size=size, lang=None, show_progress_bar="lines")
+        np.testing.assert_allclose(found, expected, atol=CLOSE)
+        shown = capsys.readouterr().err
+        assert "5/5" in shown
+        assert "\r" not in shown
+    np.testing.assert_allclose(random_embedder.encode(TEXTS[0], lang=None), expected[0], atol=CLOSE)
+    np.testing.assert_allclose(random_embedder.encode([TEXTS[0].split()], lang=None)[0], expected[0], atol=CLOSE)
+    assert np.abs(random_embedder.encode([TEXTS[0]])[0] - expected[0]).max() > 1e-3  # "river." is two tokens of English
     assert random_embedder.encode([], lang=None).shape == (0, random_embedder.options.width)
 
 
-def test_words_languages_and_blanks(random_embedder: ElmoEmbedder) -> None:
-    words = random_embedder.encode([["don't", "stop."], "don't stop."], lang=None)
-    np.testing.assert_allclose(words[0], words[1], atol=1e-5)
-    assert np.abs(random_embedder.encode(["don't stop."])[0] - words[0]).max() > 1e-3
+@pytest.mark.parametrize("progress", [True, False])
+@pytest.mark.parametrize("stderr", [io.StringIO, lambda: None])  # no terminal; pythonw on Windows has none
+def test_no_bar_without_a_terminal(
+    random_embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch, progress: bool, stderr: Callable[[], Any]
+) -> None:
+    stream = stderr()
+    monkeypatch.setattr(sys, "stderr", stream)
+    random_embedder.encode(TEXTS, lang=None, show_progress_bar=progress)
+    assert not stream or not stream.getvalue()
 
 
 def test_a_stateful_embedder_carries_nothing(golden: Path, random_embedder: ElmoEmbedder) -> None:
@@ -465,13 +448,6 @@ def test_a_stateful_embedder_carries_nothing(golden: Path, random_embedder: Elmo
     vectors = stateful.encode(TEXTS, lang=None)
     np.testing.assert_allclose(stateful.embed_sentence(["a", "b"]), expected, atol=1e-5)
     np.testing.assert_allclose(vectors, random_embedder.encode(TEXTS, lang=None), atol=1e-5)
-
-
-def test_progress_is_counted(random_embedder: ElmoEmbedder, capsys: pytest.CaptureFixture[str]) -> None:
-    random_embedder.encode(TEXTS, show_progress_bar="lines", lang=None)
-    assert "5/5" in capsys.readouterr().err
-    random_embedder.encode(TEXTS, lang=None)
-    assert capsys.readouterr().err == ""
 
 
 def test_refusals(random_embedder: ElmoEmbedder) -> None:
@@ -501,40 +477,3 @@ def test_numbers(monkeypatch: pytest.MonkeyPatch, seen: int) -> None:
     for number in (seen, seen + 1):
         with pytest.raises(SettingsError, match=f"the GPU {number} was asked for"):
             device_of(number)
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(
-    ("file", "progress", "shown"),
-    [
-        (Terminal, True, True),
-        (Terminal, False, False),
-        (io.StringIO, True, False),  # each state of the bar would stay in the file
-        (io.StringIO, False, False),
-        (io.StringIO, "lines", True),
-    ],
-)
-def test_where_it_is_shown(
-    monkeypatch: pytest.MonkeyPatch, file: type[io.StringIO], progress: BarSetting, shown: bool
-) -> None:
-    stream = file()
-    monkeypatch.setattr(sys, "stderr", stream)
-    with bar_of(2, progress) as bar:
-        for _ in range(2):
-            bar.update()
-    assert ("2/2" in stream.getvalue()) is shown
-    if progress == "lines":
-        assert "\r" not in stream.getvalue()
-        assert all(line.strip() for line in stream.getvalue().splitlines())
-
-
-@pytest.mark.parametrize("progress", [True, False, "lines"])
-def test_without_stderr_nothing_is_shown(monkeypatch: pytest.MonkeyPatch, progress: BarSetting) -> None:
-    """pythonw on Windows has none."""
-    monkeypatch.setattr(sys, "stderr", None)
-    with bar_of(1, progress) as bar:
-        bar.update()

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import spacy
 
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import EmbedColumns
@@ -51,21 +50,6 @@ def test_the_type_is_that_which_was_asked_for(sentence: bool, dtype: str) -> Non
         np.testing.assert_allclose(row, top, atol=1e-3 if dtype == "float16" else 1e-5)
 
 
-@pytest.mark.parametrize("words", [WORDS, WORDS[1:2], []])
-def test_one_vector_a_text_is_one_array(words: list[list[str]]) -> None:
-    """So that the tables of an empty part and of others can be put together."""
-    found = COLUMNS("words", dtype="float16", sentence=True)({"words": words})["vector"]
-    assert found.shape == (len(words), ElmoEmbedder(BILM).options.width)
-    assert found.dtype == np.float16
-
-
-def test_texts_are_split_as_the_language_says() -> None:
-    text = "Das geht z.B. heute, d.h. jetzt, isn't it?"
-    for lang in ("de", "en"):
-        [tokens] = EmbedColumns(bilm=BILM, lang=lang)({"text": [text]})["tokens"]
-        assert tokens == [token.text for token in spacy.blank(lang)(text)]
-
-
 @pytest.mark.slow
 def test_a_frame() -> None:
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
@@ -76,15 +60,6 @@ def test_a_frame() -> None:
         assert list(frame["tokens"]) == WORDS
         assert [len(vectors) for vectors in frame["vectors"]] == [6, 0, 2]
     assert len(COLUMNS(sentence=True)(frame)["vector"]) == 3
-
-
-def test_missing_texts_are_empty() -> None:
-    embed = COLUMNS(sentence=True, layers={"w": [0, 0, 0]})
-    table = {"text": [TEXTS[0], None, TEXTS[2]]}
-    found = embed(table)
-    assert table["text"][1] is None
-    assert list(found["tokens"]) == WORDS
-    np.testing.assert_array_equal(found["vector"], embed({"text": TEXTS})["vector"])
 
 
 @pytest.mark.parametrize("table", ["text", [{"text": "secret"}], None])

@@ -20,7 +20,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from spacy_elmo import ElmoEmbedder
-from spacy_elmo.corpus import EmbedColumns, embed, find_sentence, shards, writing
+from spacy_elmo.corpus import EmbedColumns, embed, find_sentence, writing
 from spacy_elmo.corpus.bilm import BiLMChoice
 from spacy_elmo.corpus.embedding import shard_bytes
 from spacy_elmo.corpus.manifest import LOCK, MANIFEST, SKIPPED, Manifest, ShardFacts, Summary
@@ -211,16 +211,6 @@ def test_a_token_with_blanks_has_the_vector_of_the_pipeline(kind: str, tmp_path:
     np.testing.assert_allclose(vectors, layers[-1], atol=1e-5)
 
 
-def test_shards_of_hdf5(text: Path, tmp_path: Path, expected: list[np.ndarray]) -> None:
-    shard(text, tmp_path / "out", format="hdf5")
-    found = []
-    for path in sorted((tmp_path / "out" / "shards").iterdir()):
-        with h5py.File(path) as file:
-            found += [file[str(i)][()] for i in range(len(file) - 1)]
-    for array, layers in zip(found, expected, strict=True):
-        np.testing.assert_allclose(array, layers, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("format", "settings"),
     [
@@ -393,42 +383,6 @@ def test_damaged_manifests_are_refused(text: Path, tmp_path: Path) -> None:
         with pytest.raises(CorpusError, match=r"manifest.jsonl: damaged .* Begin anew with --no-resume"):
             shard(text, out)
     assert shard(text, out, resume=False).resumed == 0
-
-
-@pytest.mark.parametrize("name", ["out", "a.spacy"])
-def test_progress_tells_all_tokens_and_bytes(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    text.write_bytes(text.read_bytes() + b"\n\n")
-    monkeypatch.setattr(shards, "WINDOW_TOKENS", 10)
-    monkeypatch.setattr(shards, "_READ_BYTES", 1)
-    told: list[tuple[int, int]] = []
-    run(text, tmp_path / name, format="spacy", progress=lambda *done: told.append(done))
-    assert len(told) > 5
-    assert np.sum(told, 0).tolist() == [N_TOKENS, text.stat().st_size]
-
-
-def test_damage_in_the_middle_leaves_finished_shards(text: Path, tmp_path: Path) -> None:
-    (tmp_path / "z.txt.gz").write_bytes(b"\x1f\x8b damaged")
-    with pytest.raises(CorpusError, match=r"z.txt.gz: damaged"):
-        shard([text, tmp_path / "z.txt.gz"], tmp_path / "out")  # type: ignore[arg-type]
-    assert len([*(tmp_path / "out" / "shards").iterdir()]) > 2
-    assert shard(text, tmp_path / "out").resumed > 2
-
-
-def test_a_full_disk_leaves_finished_shards(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced: list[Path] = []
-
-    def sync(path: Path) -> None:
-        synced.append(path)
-        if len(synced) == 3:
-            no_space()
-
-    monkeypatch.setattr(writing, "_sync", sync)
-    with pytest.raises(VectorsError, match=r"shards/part-000002.spacy: can't be written .*No space left"):
-        shard(text, tmp_path / "out")
-    names = sorted(path.name for path in (tmp_path / "out" / "shards").iterdir())
-    assert names == ["part-000000.spacy", "part-000001.spacy"]
 
 
 @pytest.mark.parametrize(

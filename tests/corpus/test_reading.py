@@ -21,13 +21,10 @@ from spacy_elmo.corpus.reading import (
     Offsets,
     Parser,
     conllu_sentence,
-    cut,
     read_items,
     sentence_starts,
-    size_of,
     sources_of,
     total_bytes,
-    words_at_blanks,
 )
 from spacy_elmo.errors import CorpusError, PlainTextWarning, StandardInputWarning
 from spacy_elmo.formats.text import Tokenize as Tokenizer
@@ -243,12 +240,6 @@ def test_conllu(tmp_path: Path) -> None:
     assert first.sentences[0].offsets == [(0, 2), (3, 5), (6, 8), (6, 8), (9, 15), (15, 16)]
 
 
-def test_empty_lines_between_sentences_are_none(tmp_path: Path) -> None:
-    path = tmp_path / "a.conllu"
-    path.write_text("\n1\tA\t_\n\n \r\n\n1\tB\t_\n\n\n", encoding="utf8")
-    assert [(item.line, item.data) for item in read_items([path])] == [(2, b"1\tA\t_\n"), (6, b"1\tB\t_\n")]
-
-
 def test_docs_without_boundaries(tmp_path: Path) -> None:
     """In the first doc it is not known where spaces are; in the second it is, and one token is a line break."""
     vocab = spacy.blank("xx").vocab
@@ -279,17 +270,6 @@ def test_sentences_without_words_are_left_out(tmp_path: Path) -> None:
     assert (document.line, words([document])) == (2, [["A"], ["B"]])
 
 
-def test_docs_with_boundaries(tmp_path: Path) -> None:
-    words_of_doc, starts = ["A", "dog", ".", "\n", "Yes"], [True, False, False, False, True]
-    doc = Doc(spacy.blank("xx").vocab, words=words_of_doc, spaces=[True] + [False] * 4, sent_starts=starts)
-    DocBin(docs=[doc]).to_disk(tmp_path / "a.spacy")
-    for parser in (BLANKS, ENGLISH):
-        [document] = parsed([tmp_path / "a.spacy"], parser)
-        assert words([document]) == [["A", "dog", "."], ["Yes"]]
-        assert document.text == "A dog.\nYes"
-        assert document.sentences[1].offsets == [(7, 10)]
-
-
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a b\nc\n")))
     assert words(parsed(sources_of(["-"]))) == [["a", "b"], ["c"]]
@@ -309,15 +289,6 @@ def test_json_lines_on_standard_input_are_text(begin: bytes, monkeypatch: pytest
     assert len(told) == 1
 
 
-def test_shards_are_cut_by_bytes() -> None:
-    items = [Item("a", i, "text", b"x" * i) for i in range(1, 8)]
-    shards = list(cut(items, 6))
-    assert [item for shard in shards for item in shard.items] == items
-    assert [shard.number for shard in shards] == list(range(len(shards)))
-    assert all(shard.bytes >= 6 > shard.bytes - size_of(shard.items[-1]) for shard in shards[:-1])
-    assert len({shard.digest() for shard in shards}) == len(shards)
-
-
 def block(text: str | None, *rows: str) -> str:
     """The lines of a sentence. rows: number and form of each, with a blank between them."""
     comments = [] if text is None else [f"# text = {text}"]
@@ -328,13 +299,6 @@ def read(text: str | None, *rows: str) -> tuple[list[str], Offsets | None]:
     [sentence], found, _ = conllu_sentence(block(text, *rows))
     assert found == text
     return sentence.tokens, sentence.offsets
-
-
-def test_a_word_that_comes_again_has_a_place_of_its_own() -> None:
-    words = ["the", "cat", "and", "the", "others", "then"]
-    tokens, offsets = read("the cat and the others then", *(f"{i} {word}" for i, word in enumerate(words, 1)))
-    assert tokens == words
-    assert offsets == [(0, 3), (4, 7), (8, 11), (12, 15), (16, 22), (23, 27)]
 
 
 def test_a_word_with_blanks_is_one_word_in_its_place() -> None:
@@ -372,8 +336,3 @@ def test_what_ends_a_line() -> None:
 def test_a_line_without_a_number_and_a_word_is_refused(line: str) -> None:
     with pytest.raises(Unusable, match="no line of CoNLL-U"):
         BLANKS(Item("a", 1, "conllu", f"1\tone\t_\n{line}\n2\ttwo\t_\n".encode()))
-
-
-def test_places_of_words_that_come_again() -> None:
-    assert words_at_blanks(" a  aa a\n") == (["a", "aa", "a"], [(1, 2), (4, 6), (7, 8)])
-    assert words_at_blanks(" \n") == ([], [])

@@ -90,32 +90,6 @@ def test_windows(read_bytes: int, tokens: int, monkeypatch: pytest.MonkeyPatch) 
             assert all(sum(each[:-1]) < tokens for each in counts)
 
 
-def test_the_caller_reads_and_the_executor_parses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The documents of the next window are made while the caller has this one, and no window after it is read."""
-    monkeypatch.setattr(shards, "_READ_BYTES", 8)
-    monkeypatch.setattr(shards, "WINDOW_TOKENS", 400)
-    read: list[int] = []
-    parsed: list[int] = []
-    caller = threading.current_thread()
-
-    def items() -> Iterator[Item]:
-        for item in items_of([b"a b c d\n"] * 1000):
-            assert threading.current_thread() is caller
-            read.append(item.line)
-            yield item
-
-    def parse_beside(item: Item) -> Document | None:
-        assert threading.current_thread() is not caller
-        parsed.append(item.line)
-        return parse(item)
-
-    with ThreadPoolExecutor(1) as beside:
-        for number, (documents, _) in enumerate(windows(items(), parse_beside, beside), 1):
-            beside.submit(int).result()  # until it has done all that it has to do
-            assert len(documents) == (100 if number <= 10 else 0)
-            assert parsed == read == list(range(1, min(1000, 100 * (number + 1)) + 1))
-
-
 @pytest.mark.parametrize("where", ["reading", "parsing"])
 def test_errors_of_both_threads_are_raised(where: str) -> None:
     def broken() -> Iterator[Item]:

@@ -69,16 +69,6 @@ def test_mixes_that_are_none(mix: dict | str, message: str, tmp_path: Path) -> N
         Selection.of(tmp_path / "mix.json" if isinstance(mix, str) else mix, "float32", False)
 
 
-def test_numbers_of_numpy() -> None:
-    mix = {"w": [np.float32(0.5), np.int64(1)], "gamma": np.float32(2)}
-    selection = Selection.of(mix, "float32", False)
-    assert (selection.weights, selection.gamma) == ((0.5, 1.0), 2.0)
-
-
-def test_the_last_layer_keeps_no_other_in_memory() -> None:
-    assert Selection.of("top", "float32", False)(LAYERS).base is None
-
-
 def test_shards_of_other_items_have_another_digest() -> None:
     """Else a command that goes on would keep vectors of another text, or name the wrong lines."""
 

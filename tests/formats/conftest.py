@@ -6,36 +6,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from weight_files import random_arrays
 
-from spacy_elmo.formats import BiLMOptions, VectorsWriter, expected_parameters, write_weights
+from spacy_elmo.formats import BiLMOptions, VectorsWriter, write_weights
 
 
 @pytest.fixture
 def options() -> BiLMOptions:
-    return BiLMOptions(
-        char_dim=3,
-        filters=((1, 2), (3, 4)),
-        n_highway=1,
-        activation="relu",
-        max_characters=50,
-        dim=8,
-        projection_dim=5,
-        n_layers=2,
-        cell_clip=3.0,
-        proj_clip=3.0,
-        use_skip_connections=True,
-    )
+    return BiLMOptions(3, ((1, 2), (3, 4)), 1, "relu", 50, 8, 5, 2, 3.0, 3.0, True)
 
 
 @pytest.fixture
 def arrays(options: BiLMOptions) -> dict[str, np.ndarray]:
     """Random parameters of the sizes of `options`."""
-    rng = np.random.default_rng(0)
-    arrays = {
-        name: rng.standard_normal(shape).astype(np.float32) for name, shape in expected_parameters(options).items()
-    }
-    arrays["char_cnn.embedding.weight"][0] = 0
-    return arrays
+    return random_arrays(options)
 
 
 @pytest.fixture

@@ -45,40 +45,21 @@ def test_definition(drawn: list[str], max_characters: int) -> None:
     ids = words_to_ids(drawn, max_characters)
     assert ids.shape == (len(drawn), max_characters)
     assert ids.tolist() == [ids_of(word, max_characters) for word in drawn]
-
-
-def test_boundaries() -> None:
-    ids = boundary_ids(5)
-    assert ids.tolist() == [[259, 257, 260, 261, 261], [259, 258, 260, 261, 261]]
-    np.testing.assert_array_equal(words_to_ids(["<S>", "</S>"]), boundary_ids(50))
-    assert words_to_ids(["<s>"], 6).tolist() == [[259, 61, 116, 63, 260, 261]]
+    assert boundary_ids(max_characters).tolist() == [ids_of(word, max_characters) for word in ("<S>", "</S>")]
 
 
 def test_padding_of_sentences() -> None:
     ids = batch_to_ids_array([["a"], [], ["b", "c"]], 4)
     assert ids.shape == (3, 2, 4)
+    assert batch_to_ids_array([[], []], 7).shape == (2, 0, 7)
     assert not ids[0, 1].any()
     assert not ids[1].any()
     np.testing.assert_array_equal(ids[2], words_to_ids(["b", "c"], 4))
 
 
-def test_empty_input() -> None:
-    assert words_to_ids([]).shape == (0, 50)
-    assert batch_to_ids_array([]).shape == (0, 0, 50)
-    assert batch_to_ids_array([[], []], 7).shape == (2, 0, 7)
-    assert count_truncated([]) == 0
-
-
 def test_count_truncated() -> None:
     assert count_truncated(["a" * 48, "a" * 49, "é" * 24, "é" * 25, "<S>", "東" * 17, "\ud800" * 60]) == 3
     assert count_truncated(["ab", "abc"], 4) == 1
-
-
-@pytest.mark.parametrize("function", [words_to_ids, batch_to_ids_array, count_truncated])
-@pytest.mark.parametrize("value", [2, 0, -1, 50.0, None])
-def test_bad_max_characters(function, value: object) -> None:
-    with pytest.raises(ElmoError, match="max_characters"):
-        function([], value)
 
 
 @pytest.mark.parametrize(
@@ -93,3 +74,6 @@ def test_bad_max_characters(function, value: object) -> None:
 def test_what_is_no_list_of_words(function, value: object, message: str) -> None:
     with pytest.raises(ElmoError, match=message):
         function(value)
+    for longest in (2, 50.0):
+        with pytest.raises(ElmoError, match="max_characters"):
+            function([], longest)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -97,21 +96,6 @@ def test_damaged_chunk(weights: Path, options: BiLMOptions, how: dict) -> None:
     refused(weights, options, W_0, "damaged")
 
 
-@pytest.mark.slow
-def test_damaged_bytes(weights: Path, options: BiLMOptions) -> None:
-    content = weights.read_bytes()
-    rng = np.random.default_rng(0)
-    for _ in range(150):
-        damaged = bytearray(content)
-        # Damage to the values gives other values. This test is about the metadata, at the beginning of the file.
-        for position in rng.integers(0, 4096, size=8):
-            damaged[position] = rng.integers(256)
-        weights.write_bytes(damaged)
-        # Some damaged bytes are never read. Any exception but WeightsError fails the test.
-        with contextlib.suppress(WeightsError):
-            read_weights(weights, options)
-
-
 def test_a_dataset_of_more_bytes_than_all_float32_values(weights: Path, options: BiLMOptions) -> None:
     """As float64, the largest dataset takes more memory than all weights as float32, for which there is room."""
     wide = replace(options, dim=50, projection_dim=50, n_highway=0, n_layers=1, filters=((1, 4000),))
@@ -164,13 +148,6 @@ def test_the_environment_raises_the_limit(
         monkeypatch.setenv("SPACY_ELMO_MAX_BYTES", wrong)
         with pytest.raises(SettingsError, match="SPACY_ELMO_MAX_BYTES is"):
             read_weights(weights, big, untrusted=untrusted)
-
-
-@APART
-def test_a_file_that_is_not_compressed_is_always_allowed(
-    weights: Path, options: BiLMOptions, arrays: Arrays, untrusted: bool
-) -> None:
-    assert_same(read_weights(weights, options, untrusted=untrusted, max_bytes=0), arrays)
 
 
 @APART

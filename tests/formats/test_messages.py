@@ -2,7 +2,6 @@
 
 import gc
 import pickle
-import struct
 from typing import Any
 
 import numpy as np
@@ -111,7 +110,3 @@ def test_damaged_messages(data: object) -> None:
         read(data)
     assert len(str(error.value)) < 300
     assert gc.isenabled()  # srsly leaves the garbage collector off
-
-
-def test_lists_as_long_as_the_limit() -> None:
-    assert len(read(b"\xdc" + struct.pack(">H", 100) + b"\x01" * 100)) == 100

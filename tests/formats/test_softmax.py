@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.formats.hdf5 import MAX_BYTES
 from spacy_elmo.formats.softmax import (
     adaptive_shapes,
     holds_adaptive,
@@ -44,18 +43,6 @@ def path(tmp_path: Path, kind: str, arrays: Arrays) -> Path:
     return tmp_path / "softmax.hdf5"
 
 
-@pytest.fixture
-def full(tmp_path: Path) -> Path:
-    write(tmp_path / "full.hdf5", "full", random_arrays("full"))
-    return tmp_path / "full.hdf5"
-
-
-@pytest.fixture
-def adaptive(tmp_path: Path) -> Path:
-    write(tmp_path / "adaptive.hdf5", "adaptive", random_arrays("adaptive"))
-    return tmp_path / "adaptive.hdf5"
-
-
 def random_arrays(kind: str) -> Arrays:
     rng = np.random.default_rng(0)
     return {name: rng.standard_normal(shape).astype(np.float32) for name, shape in SHAPES[kind].items()}
@@ -68,10 +55,8 @@ def write(path: Path, kind: str, arrays: Arrays, cutoffs: list[int] = CUTOFFS, *
         write_adaptive(path, cutoffs, arrays, **how)
 
 
-def read(path: Path, kind: str, max_bytes: int = MAX_BYTES) -> Arrays:
-    if kind == "full":
-        return dict(zip("Wb", read_softmax(path, max_bytes)))
-    return read_adaptive(path, max_bytes)[1]
+def read(path: Path, kind: str) -> Arrays:
+    return dict(zip("Wb", read_softmax(path))) if kind == "full" else read_adaptive(path)[1]
 
 
 def dataset(kind: str, name: str) -> str:
@@ -114,7 +99,14 @@ def test_what_was_written_is_read(path: Path, kind: str, arrays: Arrays, dtype: 
         if kind == "adaptive":
             assert file["adaptive/cutoffs"][...].tolist() == read_adaptive(path)[0] == CUTOFFS
             assert file["adaptive/cutoffs"].dtype == np.dtype("<i8")
+            assert adaptive_shapes(12, 18, CUTOFFS) == ADAPTIVE
     assert len(found) == len(arrays) + (kind == "adaptive")
+    assert holds_adaptive(path) is (kind == "adaptive")
+
+
+def test_a_file_without_a_softmax(golden: Path, kind: str) -> None:
+    missing = {"full": "softmax/W, softmax/b", "adaptive": "adaptive/cutoffs"}[kind]
+    refused(golden / "random_a" / "weights.hdf5", kind, f"missing datasets: {missing}", "CNN_proj")
 
 
 def test_missing_datasets_are_named(path: Path, kind: str, arrays: Arrays) -> None:
@@ -131,16 +123,15 @@ def test_missing_datasets_are_named(path: Path, kind: str, arrays: Arrays) -> No
     [
         ("softmax/W", np.zeros((6, 4), np.float32)),
         ("softmax/W", np.zeros(7, np.float32)),
-        ("softmax/W", np.zeros((7, 0), np.float32)),
-        ("softmax/W", np.zeros((7, 4, 1), np.float32)),
         ("softmax/W", h5py.Empty(np.float32)),
         ("softmax/b", np.zeros((7, 1), np.float32)),
         ("softmax/b", np.float32(0)),
     ],
 )
-def test_shapes_of_a_full_softmax(full: Path, name: str, values: object) -> None:
-    replaced(full, name, values)
-    refused(full, "full", "Expected (words, projection_dim) and (words,)")
+@pytest.mark.parametrize("kind", ["full"], indirect=True)
+def test_shapes_of_a_full_softmax(path: Path, name: str, values: object) -> None:
+    replaced(path, name, values)
+    refused(path, "full", "Expected (words, projection_dim) and (words,)")
 
 
 @pytest.mark.parametrize(
@@ -156,58 +147,6 @@ def test_values(path: Path, kind: str, value: np.generic, message: str) -> None:
     name = dataset(kind, next(iter(SHAPES[kind])))
     replaced(path, name, np.full(next(iter(SHAPES[kind].values())), value))
     refused(path, kind, name, message)
-
-
-def test_other_files(golden: Path, tmp_path: Path, kind: str) -> None:
-    refused(tmp_path / "missing.hdf5", kind, "no such file. Expected the softmax.hdf5 of a biLM")
-    refused(tmp_path, kind, "a folder or a special file")
-    missing = {"full": "softmax/W, softmax/b", "adaptive": "adaptive/cutoffs"}[kind]
-    refused(golden / "random_a" / "weights.hdf5", kind, f"missing datasets: {missing}", "CNN_proj")
-    with pytest.raises(WeightsError, match="not an HDF5 file, or one cut short"):
-        holds_adaptive(golden / "random_a" / "options.json")
-
-
-def test_more_memory_than_allowed(path: Path, kind: str) -> None:
-    """The values are float32 in memory, whatever the file has. A compressed file is smaller."""
-    dtype = np.float16
-    shapes = {"full": {"W": (9000, 32), "b": (9000,)}, "adaptive": adaptive_shapes(10_000, 64, [1000])}[kind]
-    n_bytes = {"full": 4 * (9000 * 32 + 9000), "adaptive": 4 * (1001 * 64 + 1001 + 16 * 64 + 9000 * 16)}[kind]
-    write(
-        path, kind, {name: np.zeros(shape, "f4") for name, shape in shapes.items()}, [1000], dtype=dtype, compress=True
-    )
-    assert 4 * path.stat().st_size < n_bytes
-    assert not any(values.any() for values in read(path, kind, n_bytes).values())
-    with pytest.raises(WeightsError, match=f"the softmax would take {n_bytes:,} bytes of memory"):
-        read(path, kind, n_bytes - 1)
-
-
-def test_files_cut_at_any_length_give_a_weights_error(path: Path, kind: str) -> None:
-    content = path.read_bytes()
-    for length in range(0, len(content), 397):
-        path.write_bytes(content[:length])
-        refused(path, kind)
-
-
-@pytest.mark.slow
-def test_damaged_bytes_give_finite_values_or_a_weights_error(path: Path, kind: str, arrays: Arrays) -> None:
-    write(path, kind, arrays, dtype=np.float16)
-    content, rng = path.read_bytes(), np.random.default_rng(0)
-    for _ in range(300):
-        damaged = bytearray(content)
-        for position in rng.integers(0, len(content), 3):
-            damaged[position] = rng.integers(256)
-        path.write_bytes(damaged)
-        try:
-            got = read(path, kind)
-            cutoffs = read_adaptive(path)[0] if kind == "adaptive" else []
-        except WeightsError:
-            continue
-        assert all(np.isfinite(values).all() for values in got.values())
-        if kind == "full":
-            assert len(got["W"]) == len(got["b"])
-        else:
-            n_words = cutoffs[-1] + len(got[f"words.{len(cutoffs) - 1}"])
-            assert {name: values.shape for name, values in got.items()} == adaptive_shapes(n_words, 18, cutoffs)
 
 
 NAN, LARGE = np.float32("nan"), np.float32(65_520)  # 65,504 is the largest float16
@@ -241,16 +180,10 @@ def test_a_refused_write_leaves_the_old_file(
 
 
 # What only an adaptive softmax has
+only_adaptive = pytest.mark.parametrize("kind", ["adaptive"], indirect=True)
 
 
-def test_adaptive(full: Path, adaptive: Path) -> None:
-    assert adaptive_shapes(12, 18, CUTOFFS) == ADAPTIVE
-    assert holds_adaptive(adaptive)
-    assert not holds_adaptive(full)
-    replaced(adaptive, "adaptive/cutoffs", np.array(CUTOFFS, ">i8"))  # the other byte order
-    assert read_adaptive(adaptive)[0] == CUTOFFS
-
-
+@only_adaptive
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -259,34 +192,32 @@ def test_adaptive(full: Path, adaptive: Path) -> None:
         ("softmax/W", "holds both softmax and adaptive"),
     ],
 )
-def test_a_dataset_too_many(adaptive: Path, name: str, message: str) -> None:
-    with h5py.File(adaptive, "a") as file:
+def test_a_dataset_too_many(path: Path, name: str, message: str) -> None:
+    with h5py.File(path, "a") as file:
         file[name] = np.zeros((1, 1), np.float32)
-    refused(adaptive, "adaptive", message)
+    refused(path, "adaptive", message)
 
 
+@only_adaptive
 @pytest.mark.parametrize(
     "cutoffs",
     [
         np.array([9, 4]),
-        np.array([4, 4]),
         np.array([0, 9]),
-        np.array([-3, 9]),
         np.zeros((0,), np.int64),
-        np.zeros((1, 2), np.int64),
         np.arange(1, 18),
         np.int64(4),
         np.array([4.0, 9.0]),
-        np.array([4, 9], np.uint64),
         h5py.Empty(np.int64),
     ],
     ids=repr,
 )
-def test_bad_cutoffs(adaptive: Path, cutoffs: object) -> None:
-    replaced(adaptive, "adaptive/cutoffs", cutoffs)
-    refused(adaptive, "adaptive", "adaptive/cutoffs is ", "Expected up to 16 numbers of int64")
+def test_bad_cutoffs(path: Path, cutoffs: object) -> None:
+    replaced(path, "adaptive/cutoffs", cutoffs)
+    refused(path, "adaptive", "adaptive/cutoffs is ", "Expected up to 16 numbers of int64")
 
 
+@only_adaptive
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
@@ -294,15 +225,12 @@ def test_bad_cutoffs(adaptive: Path, cutoffs: object) -> None:
         ("cutoffs", np.array([2**62, 2**63 - 1]), "adaptive/weight has shape (6, 18)"),
         ("cutoffs", np.array([5]), "adaptive/down/1 is beyond the clusters"),
         ("weight", np.zeros((5, 18), np.float32), "adaptive/weight has shape (5, 18), expected (6, 18)"),
-        ("weight", np.zeros((6, 16), np.float32), "adaptive/down/0 has shape (4, 18), expected (4, 16)"),
         ("weight", np.zeros((6, 15), np.float32), "adaptive/down/1 has shape (1, 18), expected (0, 15)"),
-        ("weight", np.zeros(6, np.float32), "adaptive/weight has shape (6,)"),
         ("bias", np.zeros(4, np.float32), "adaptive/bias has shape (4,), expected (6,)"),
-        ("words/1", np.zeros((0, 1), np.float32), "adaptive/words/1 has shape (0, 1)"),
         ("words/1", np.zeros((3, 2), np.float32), "adaptive/words/1 has shape (3, 2), expected (3, 1)"),
         ("words/1", h5py.Empty(np.float32), "adaptive/words/1 has shape None"),
     ],
 )
-def test_shapes_that_do_not_fit_each_other(adaptive: Path, name: str, values: object, message: str) -> None:
-    replaced(adaptive, f"adaptive/{name}", values)
-    refused(adaptive, "adaptive", message)
+def test_shapes_that_do_not_fit_each_other(path: Path, name: str, values: object, message: str) -> None:
+    replaced(path, f"adaptive/{name}", values)
+    refused(path, "adaptive", message)

@@ -98,24 +98,6 @@ def test_how_it_ends(other: Callable[[str], None], program: str, message: str) -
 
 
 @pytest.mark.slow
-def test_the_limit_on_the_clock(other: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(untrusted, "_PATIENCE", 1)
-    monkeypatch.setattr(untrusted, "seconds_for", lambda n_bytes: 1)
-    other(f"{READY}time.sleep(60)")
-    unanswered("came to no end on this file within 1 seconds")
-
-
-def test_the_longest_limit_on_the_clock(other: Callable[[str], None]) -> None:
-    other(answer(["a", "<f4", [1]], data=bytes(4)))
-    assert asked(2**80)[1]["a"].tolist() == [0.0]
-
-
-def test_no_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "executable", "/no/python")
-    unanswered("could not be started", "No such file")
-
-
-@pytest.mark.slow
 def test_any_other_exception_is_told(tmp_path: Path) -> None:
     """Here the task is a function that does not return a result."""
     with pytest.raises(WeightsError, match=r"can't be read \(ValueError: .*get it again"):

@@ -50,7 +50,7 @@ shapes = st.tuples(st.integers(1, 3), st.integers(0, 5), st.integers(1, 4)) | st
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.lists(st.tuples(st.text("aé東🙂 ", max_size=8), shapes), max_size=14))
+@given(st.lists(st.tuples(st.text('aé東🙂 \0\n"\\', max_size=8) | st.just("\ud800"), shapes), max_size=14))
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, drawn: list) -> None:
     rng = np.random.default_rng(0)
     path = tmp_path_factory.mktemp("round_trip") / "vectors.hdf5"
@@ -65,23 +65,6 @@ def test_round_trip(tmp_path_factory: pytest.TempPathFactory, drawn: list) -> No
         assert got_sentence == (sentence if last[sentence] == i else None)
         assert got.shape == expected.shape
         assert got.tobytes() == expected.tobytes()
-
-
-def test_datasets_named_by_their_sentences(tmp_path: Path) -> None:
-    with VectorsWriter(tmp_path / "x.hdf5", index=False) as writer:
-        for k, sentence in enumerate(("b c .", "a")):
-            writer.write(sentence, np.full((3, 2, 4), k), key=sentence)
-    embedded = dict(read_vectors(tmp_path / "x.hdf5"))
-    assert list(embedded) == ["a", "b c ."]
-    assert (embedded["a"] == 1).all()
-
-
-def test_texts_that_break_writers(tmp_path: Path) -> None:
-    texts = ["", "\0", "a\nb\tc", "\ud800", "naïve 東京 🙂", '"quoted" \\', "sentence_to_index", "0"]
-    with VectorsWriter(tmp_path / "vectors.hdf5") as writer:
-        for text in texts:
-            writer.write(text, ONES)
-    assert [text for text, _ in read_vectors(tmp_path / "vectors.hdf5")] == texts
 
 
 def test_public_file_without_an_index(tiny_fixture: Path) -> None:
@@ -142,17 +125,6 @@ def test_an_error_in_the_block_leaves_nothing(vectors: Path) -> None:
             write_and_fail(error)
         assert vectors.read_bytes() == before
         assert list(vectors.parent.iterdir()) == [vectors]
-
-
-def test_files_that_hold_no_vectors(tmp_path: Path) -> None:
-    refused(tmp_path / "none.hdf5", "no such file", "embedded sentences")
-    refused(tmp_path, "a folder")
-    path = tmp_path / "vectors.hdf5"
-    path.write_bytes(b"not HDF5")
-    refused(path, "not an HDF5 file")
-    with h5py.File(path, "w") as file:
-        file["char_embed"] = np.ones((3, 2, 4), np.float32)
-    refused(path, "no dataset 0 and no sentence_to_index")
 
 
 @pytest.mark.parametrize(
@@ -232,16 +204,6 @@ def test_keys_that_name_no_dataset(tmp_path: Path, key: Any) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_keys_that_only_look_odd(tmp_path: Path) -> None:
-    """The characters beside the surrogates too. The names in the file are the keys."""
-    keys = ["..", ". .", " ", "\ud7ff", "\ue000", "-1", "\u0663"]
-    with VectorsWriter(tmp_path / "vectors.hdf5", index=False) as writer:
-        for number, key in enumerate(keys):
-            writer.write(key, rows(number), key=key)
-    with h5py.File(tmp_path / "vectors.hdf5") as file:
-        assert {name: file[name][0, 0] for name in file} == {key: i for i, key in enumerate(keys)}
-
-
 def test_a_key_that_is_in_the_file_already(tmp_path: Path) -> None:
     path = tmp_path / "vectors.hdf5"
 
@@ -256,25 +218,6 @@ def test_a_key_that_is_in_the_file_already(tmp_path: Path) -> None:
     assert "'same'" in str(error.value)
     assert str(path) not in str(error.value)
     assert not list(tmp_path.iterdir())
-
-
-def test_links_and_other_shapes_are_no_keyed_sentences(tmp_path: Path) -> None:
-    """A file whose datasets are not all embedded sentences is refused, even if most of them could be some."""
-    odd = {
-        "link": h5py.SoftLink("/a b"),
-        "external": h5py.ExternalLink("vectors.hdf5", "/a b"),
-        "char_embed": rows(1),
-        "one row": np.ones(3, np.float32),
-    }
-    path = tmp_path / "vectors.hdf5"
-    for name, value in odd.items():
-        with h5py.File(path, "w") as file:
-            file["a b"] = rows(0)
-        assert [text for text, _ in read_vectors(path)] == ["a b"]
-        with h5py.File(path, "a") as file:
-            file[name] = value
-        with pytest.raises(VectorsError, match="no dataset 0 and no sentence_to_index"):
-            list(read_vectors(path))
 
 
 def test_a_disk_that_is_full_at_the_end_leaves_the_earlier_file(vectors: Path) -> None:
@@ -296,7 +239,7 @@ def test_a_disk_that_is_full_at_the_end_leaves_the_earlier_file(vectors: Path) -
     assert list(vectors.parent.iterdir()) == [vectors]
 
 
-def assert_same(path: Path) -> None:
+def assert_read_apart(path: Path) -> None:
     expected, got = list(read_vectors(path)), list(read_vectors(path, untrusted=True))
     assert [text for text, _ in got] == [text for text, _ in expected]
     for (_, array), (_, same) in zip(expected, got, strict=True):
@@ -305,20 +248,20 @@ def assert_same(path: Path) -> None:
         assert array.tobytes() == same.tobytes()
 
 
-def test_the_same_sentences(vectors: Path) -> None:
-    assert_same(vectors)
-
-
 @pytest.mark.slow
 def test_the_same_keys_and_no_sentences(tmp_path: Path) -> None:
     with VectorsWriter(tmp_path / "empty.hdf5"):
         pass
-    assert_same(tmp_path / "empty.hdf5")
+    assert_read_apart(tmp_path / "empty.hdf5")
     keyed = tmp_path / "keyed.hdf5"
     with VectorsWriter(keyed, index=False) as writer:
         for key in ("東京", "a b"):
             writer.write(key, np.full((2, 4), len(key)), key=key)
-    assert_same(keyed)
+    assert_read_apart(keyed)
+    assert [text for text, _ in read_vectors(keyed)] == ["a b", "東京"]
+    with h5py.File(keyed, "a") as file:
+        file["char_embed"] = np.ones((2, 3), np.float32)
+    refused(keyed, "no dataset 0 and no sentence_to_index")
 
 
 @pytest.mark.slow
@@ -327,7 +270,7 @@ def test_more_sentences_than_one_process_reads(tmp_path: Path) -> None:
     with VectorsWriter(path) as writer:
         for k in range(1203):
             writer.write(f"sentence {k % 1100}", np.full((1, 2), k))
-    assert_same(path)
+    assert_read_apart(path)
 
 
 @pytest.mark.slow

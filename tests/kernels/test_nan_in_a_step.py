@@ -16,19 +16,7 @@ from spacy_elmo.pretraining.distributed import Group
 from spacy_elmo.pretraining.objectives import RowObjective
 from spacy_elmo.pretraining.step import Batch, Workers
 
-OPTIONS = BiLMOptions(
-    char_dim=4,
-    filters=((1, 3), (2, 4)),
-    n_highway=1,
-    activation="relu",
-    max_characters=8,
-    dim=6,
-    projection_dim=5,
-    n_layers=2,
-    cell_clip=3.0,
-    proj_clip=3.0,
-    use_skip_connections=True,
-)
+OPTIONS = BiLMOptions(4, ((1, 3), (2, 4)), 1, "relu", 8, 6, 5, 2, 3.0, 3.0, True)
 STEPS, STREAMS, SAMPLES, WORDS = 3, 2, 4, 7
 NAMES = [name for name, _ in BiLM(OPTIONS).named_parameters()]
 

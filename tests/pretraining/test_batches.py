@@ -123,17 +123,6 @@ def test_positions_that_do_not_exist_are_refused(
     assert all((values == before[each]).all() for each, values in got.state().items())
 
 
-def test_a_position_after_the_last_word_is_accepted(corpus: PreparedCorpus, vocabulary: Vocabulary) -> None:
-    """The end of the sentence is predicted next. One word later there is nothing to predict."""
-    one = streams(corpus, vocabulary, 1)
-    words = len(corpus.sentence(BlockShuffle(len(corpus), 8, 3, n_cached=8).number(0, 0)))
-    state = {"epoch": np.zeros(1, np.int64), "position": np.zeros(1, np.int64), "offset": np.array([words])}
-    one.restore(state)
-    assert one.next(1).targets[:, 0, 0].tolist() == [END, START]
-    with pytest.raises(CheckpointError):
-        one.restore(state | {"offset": np.array([words + 1])})
-
-
 def test_a_full_table_of_words_changes_nothing(corpus: PreparedCorpus, vocabulary: Vocabulary) -> None:
     one, other = streams(corpus, vocabulary), streams(corpus, vocabulary)
     other.table.capacity = 20

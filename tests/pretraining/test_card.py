@@ -114,9 +114,3 @@ def test_what_it_says_of_spacy_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     names: dict[str, Any] = {}
     exec(compile(code, "README.md", "exec"), names)
     assert names["nlp"]("a b")._.elmo.shape == (2, 32)
-
-
-def test_a_file_name_that_is_no_utf8(tmp_path: Path) -> None:
-    run = run_of(tmp_path)
-    named = replace(run, config=replace(run.config, paths=PathSettings("t\udce9.txt")))
-    assert "t\\udce9.txt" in card(named, tmp_path)

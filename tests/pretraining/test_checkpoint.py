@@ -1,13 +1,11 @@
 """Checkpoints: bit for bit, damage is found, a killed or failing writer costs nothing older; and signals to stop."""
 
-import errno
 import hashlib
 import multiprocessing
 import os
 import resource
 import signal
 import tempfile
-import threading
 import time
 import warnings
 from collections.abc import Iterator
@@ -180,27 +178,6 @@ def test_a_full_disk(folder: Path) -> None:
     assert files(folder) == ["step-000000002.h5", "step-000000003.h5"]
 
 
-@pytest.mark.parametrize(
-    ("number", "message"),
-    [
-        (errno.EDQUOT, "[Qq]uota.*it needs .* bytes, and .* are free"),
-        (errno.EIO, r"step-000000002\.h5: can't be written \(.*Input/output error\)"),
-    ],
-)
-def test_a_disk_that_fails_late(folder: Path, monkeypatch: pytest.MonkeyPatch, number: int, message: str) -> None:
-    """Space that is found to be missing when the data goes to the disk, as on quotas and network disks."""
-    Checkpoints(folder).write(1, small(1))
-
-    def full(descriptor: int) -> None:
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(CheckpointError, match=message):
-        Checkpoints(folder).write(2, small(2))
-    assert files(folder) == ["step-000000001.h5"]
-    assert reports_of(Checkpoints(folder), 1) == []
-
-
 def test_the_data_is_on_the_disk_before_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A loss of power finds the old file or the new one: data, then name, then folder."""
     events: list[str] = []
@@ -219,13 +196,6 @@ def test_the_data_is_on_the_disk_before_its_name(folder: Path, monkeypatch: pyte
     monkeypatch.setattr(os, "replace", replaced)
     Checkpoints(folder).write(1, small(1))
     assert events == ["data", "name", "folder"]
-
-
-def test_a_place_that_is_no_folder(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(CheckpointError, match="file: can't be written"):
-        Checkpoints(tmp_path / "file").write(1, small(1))
-    assert Checkpoints(tmp_path / "missing").latest(pytest.fail) is None
 
 
 def numbered(step: int) -> Arrays:
@@ -318,20 +288,6 @@ def test_signals_that_were_ignored_before(number: signal.Signals, before: signal
         assert signal.getsignal(number) == before
     finally:
         signal.signal(number, earlier)
-
-
-def test_other_threads_change_nothing() -> None:
-    before, numbers = [signal.getsignal(each) for each in NUMBERS], []
-
-    def run() -> None:
-        with asked_to_stop() as stop:
-            numbers.append(stop.number)
-            assert [signal.getsignal(each) for each in NUMBERS] == before
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    assert numbers == [None]
 
 
 @pytest.mark.parametrize("number", NUMBERS)

@@ -234,12 +234,6 @@ def test_unknown_names_are_refused(key: str, nearest: str) -> None:
         assert nearest in told.split(")")[0].split(", ")
 
 
-def test_all_unknown_names_are_told_at_once() -> None:
-    message = refused(SHORT + "\n[zzz]\nq = 1\n[evaluation]\nsentence = 1\n")
-    assert "zzz" in message
-    assert "evaluation.sentence (nearest: evaluation.sentences" in message
-
-
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
@@ -270,16 +264,6 @@ def test_what_is_no_configuration(text: str) -> None:
     message = refused(text)
     assert message.startswith("not a configuration (")
     assert "\n" not in message
-
-
-def test_an_empty_one_and_strange_ones() -> None:
-    assert refused("").startswith("paths.train is missing")
-    assert refused("[*]\na = 1").startswith("no such settings: *")
-    assert refused(f"[paths]\ntrain = {'[' * 100_000}")
-    Path("run.cfg").write_bytes(b"\xff")
-    for path in ("run.cfg", "missing.cfg", "."):
-        with pytest.raises(SettingsError, match="not a configuration"):
-            read_config(path)
 
 
 def test_what_is_written_reads_the_same() -> None:

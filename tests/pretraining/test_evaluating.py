@@ -47,6 +47,9 @@ def test_a_line_is_one_json_object(path: Path) -> None:
         "tokens_per_second": 15000.5,
     }
     assert read_metrics(path) == [row(5), row(10), row(15)]
+    append_row(path, row(20)._replace(perplexity=math.inf))
+    assert '"perplexity": null' in path.read_text(encoding="utf8")
+    assert read_metrics(path)[-1].perplexity == math.inf
 
 
 def test_cut_at_every_byte_it_is_as_if_it_had_never_stopped(path: Path) -> None:
@@ -62,12 +65,6 @@ def test_cut_at_every_byte_it_is_as_if_it_had_never_stopped(path: Path) -> None:
             if step not in [one.step for one in read_metrics(path)]:
                 append_row(path, row(step))
         assert path.read_bytes() == whole
-
-
-def test_infinity_is_null(path: Path) -> None:
-    append_row(path, row(20)._replace(perplexity=math.inf))
-    assert '"perplexity": null' in path.read_text(encoding="utf8")
-    assert read_metrics(path)[-1].perplexity == math.inf
 
 
 @pytest.mark.parametrize(
@@ -89,12 +86,6 @@ def test_a_damaged_line(path: Path, line: str) -> None:
         with pytest.raises(CheckpointError, match=r"metrics\.jsonl: can't be read \(line 1: "):
             read(path)
     assert path.read_bytes() == line.encode() + b"\n" + whole
-
-
-def test_a_folder_in_the_way(tmp_path: Path) -> None:
-    for use in (read_metrics, lambda path: append_row(path, row(5)), lambda path: cut_back(path, 5)):
-        with pytest.raises(CheckpointError, match="can't be"):
-            use(tmp_path)
 
 
 # The plot

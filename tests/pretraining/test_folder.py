@@ -20,7 +20,7 @@ from starts import find_vocabulary
 from torch import nn
 
 from spacy_elmo.errors import CorpusError, ElmoError, OptionsError, SettingsError
-from spacy_elmo.formats import BiLMOptions, read_options, read_weights
+from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
 from spacy_elmo.pretraining.config import (
     PathSettings,
@@ -206,19 +206,6 @@ def test_a_pattern_that_matches_the_run_itself(text: Path, tmp_path: Path, patte
     assert (run.resumed, run.train.meta.report.sentences) == (True, sentences)
 
 
-def test_cutoffs_are_compared_with_the_words_of_a_file(text: Path, tmp_path: Path) -> None:
-    """Not with vocabulary.size, 30, which is for words that are built from the text."""
-    words = [*WORDS[:3], *(f"word{i}" for i in range(57))]
-    Vocabulary(words).write(tmp_path / "words.txt")
-    given = {"vocabulary": tmp_path / "words.txt"}
-    run = open_run(config_of(text, paths=given, softmax=SoftmaxSettings("adaptive", cutoffs=(40,))), tmp_path / "out")
-    assert run.vocabulary.words == words
-    Vocabulary(WORDS).write(tmp_path / "words.txt")
-    with pytest.raises(SettingsError, match=r"cutoffs is \[10\], but the vocabulary has 6 words"):
-        run_of(config_of(text, paths=given, softmax=SoftmaxSettings("adaptive", cutoffs=(10,))), tmp_path / "few")
-    assert not (tmp_path / "few").exists()
-
-
 def test_files_that_a_run_would_replace(text: Path, tmp_path: Path) -> None:
     config, output = config_of(text), tmp_path / "out"
     output.mkdir()
@@ -236,16 +223,6 @@ def test_files_that_a_run_would_replace(text: Path, tmp_path: Path) -> None:
         check_new_run(config, output)
         refuse_other_folder(output)
         (output / own).unlink()
-
-
-def test_a_restart_in_another_folder(tmp_path: Path) -> None:
-    refuse_other_folder(tmp_path)  # empty
-    refuse_other_folder(tmp_path / "new")
-    (tmp_path / ".lock").touch()
-    refuse_other_folder(tmp_path)
-    (tmp_path / "notes.txt").touch()
-    with pytest.raises(SettingsError, match="Expected one for --restart"):
-        refuse_other_folder(tmp_path)
 
 
 # What it starts from
@@ -372,17 +349,6 @@ def test_shared_words_keep_their_rows_in_another_order(corpus: PreparedCorpus, o
     assert rows_of(again) == got
     fresh = started(replace(config, training=replace(config.training, seed=12)), corpus)
     assert rows_of(fresh)["deck"] != got["deck"]
-
-
-def test_official_files_need_a_softmax_to_be_fitted(corpus: PreparedCorpus, golden: Path) -> None:
-    folder = golden / "random_a"
-    options = read_options(folder / "options.json")
-    config = replace(tuning_of(paths={"init": folder}), bilm=options)
-    model = started(replace(config, training=replace(config.training, frozen_tokens=1000)), corpus)
-    for name, values in read_weights(folder / "weights.hdf5", options).items():
-        np.testing.assert_array_equal(model.bilm.state_dict()[name].numpy(), values)
-    assert model.softmax.n_words == 9
-    assert model.softmax.projection_dim == options.projection_dim
 
 
 def test_what_can_not_start_is_refused_before_the_text_is_read(corpus: PreparedCorpus, old: Path) -> None:

@@ -15,7 +15,6 @@ from bilm_cases import bilm_of, random_datasets
 from bilm_package import install_bilm
 from embedded_case import OPTIONS as EMBEDDED_OPTIONS
 from embedded_case import TEXT, embed, install, make_package
-from embedded_case import WORDS as EMBEDDED_WORDS
 from embedded_case import model_of as embedded_model
 from starts import find_vocabulary
 
@@ -72,14 +71,6 @@ def test_a_model_is_saved_and_loaded(folder: Path) -> None:
     assert_same(loaded, model_of())
     assert loaded.vocabulary.counts is not None
     np.testing.assert_array_equal(loaded.vocabulary.counts, COUNTS)
-
-
-def test_a_model_without_counts_replaces_one_with_counts(folder: Path) -> None:
-    (folder / "README.md").write_text("notes", encoding="utf8")
-    model_of(None, seed=1).save(folder)
-    assert {path.name for path in folder.iterdir()} == FILES - {"vocabulary.counts.npy"} | {"README.md"}
-    assert_same(LanguageModel.load(folder), model_of(None, seed=1))
-    assert LanguageModel.load(folder).vocabulary.counts is None
 
 
 def test_an_adaptive_softmax_comes_back_bit_for_bit(folder: Path) -> None:
@@ -191,13 +182,6 @@ def config_of(init: str = NAME, **training: int) -> PretrainConfig:
     return PretrainConfig(PathSettings("text.txt", init=init), EMBEDDED_OPTIONS, training=settings)
 
 
-def test_a_folder_is_itself(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "gone"):
-        assert find_bilm(path) == softmax_folder(str(path)) == path
-        assert not is_embedded(path)
-        assert not has_softmax(path)
-
-
 def test_the_name_with_the_package(bilm: Path, package: Path) -> None:
     assert (find_bilm(NAME), softmax_folder(Path(NAME))) == (bilm, package)
     assert is_embedded(NAME)
@@ -233,15 +217,6 @@ def test_other_weights_are_refused(bilm: Path, package: Path) -> None:
     assert find_bilm(NAME) == bilm  # the component needs no softmax
 
 
-def test_a_package_that_is_damaged(package: Path) -> None:
-    (package / "bilm.sha256").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(WeightsError, match="belongs to other weights of en_mini"):
-        LanguageModel.load(NAME)
-    (package / "softmax.hdf5").unlink()
-    with pytest.raises(WeightsError, match=rf"{package.name}: softmax\.hdf5 missing\. Expected all files of the"):
-        LanguageModel.load(NAME)
-
-
 @pytest.mark.parametrize("value", ["no_such_module_at_all", "{module}:gone", "{module}:Path"])
 def test_a_package_that_can_not_be_loaded(package: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     install(monkeypatch, [value.format(module=package.name)])
@@ -260,14 +235,6 @@ def test_sizes_come_from_the_embedded_bilm(bilm: Path, tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"paths\.init is 'en_maxi'\. Expected a folder .*, or a biLM's name"):
         check_new_run(other, tmp_path / "out")
     check_new_run(config_of(frozen_tokens=100), tmp_path / "out")
-
-
-def test_tuning_with_the_package(package: Path, corpus: PreparedCorpus) -> None:
-    vocabulary = find_vocabulary(config_of(), corpus)
-    assert vocabulary.words == EMBEDDED_WORDS
-    assert vocabulary.counts is not None
-    assert vocabulary.counts.tolist() == [3, 3, 1, 3, 1, 2, 1, 2]  # of this text
-    assert_same(starting_model(config_of(), vocabulary), embedded_model())
 
 
 def test_tuning_without_it(bilm: Path, corpus: PreparedCorpus) -> None:

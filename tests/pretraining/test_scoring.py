@@ -186,14 +186,6 @@ def test_no_more_than_a_block_is_read_ahead() -> None:
     assert read == 3
 
 
-def test_an_empty_sentence_has_its_boundary_alone() -> None:
-    case = Case(OPTIONS)
-    (score,) = score_sentences(case.model, [[]])
-    losses, _ = case.losses([])
-    assert (score.tokens, score.predictions) == (0, 1)
-    assert score.loss == pytest.approx([losses[0][0][1], losses[1][0][1]], rel=1e-9)
-
-
 def test_what_can_not_be_scored() -> None:
     model = Case(OPTIONS).single
     with pytest.raises(CorpusError, match="no sentence to score"):
@@ -208,12 +200,8 @@ def test_what_can_not_be_scored() -> None:
     large = softmax_of(np.zeros((10, 4), np.float32), bias)
     with pytest.raises(WeightsError, match="loss of a sentence is not finite"):
         score_text(LanguageModel(model.bilm, large, Vocabulary(WORDS)), TEXT)
-
-
-def test_a_loss_beyond_exp_is_an_infinite_perplexity() -> None:
-    score = Score(1, 1, 1, (2e6, 2.0), (1e6, 1.0))
-    assert score.perplexities == (math.inf, pytest.approx(math.e), math.inf)
-    assert score.known_perplexities == (math.inf, pytest.approx(math.e), math.inf)
+    score = Score(1, 1, 1, (2e6, 2.0), (1e6, 1.0))  # beyond exp
+    assert score.perplexities == score.known_perplexities == (math.inf, pytest.approx(math.e), math.inf)
 
 
 def test_an_evaluation_is_the_scores_by_themselves() -> None:

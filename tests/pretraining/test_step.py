@@ -226,13 +226,6 @@ def test_each_word_once() -> None:
     assert torch.equal(distinct[index], characters[inputs])
 
 
-def test_words_with_the_same_sum_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch, "randint", lambda *_, **__: torch.ones(2, dtype=torch.int64))
-    characters, inputs = torch.tensor([[1, 2], [2, 1]]), torch.tensor([0, 1])
-    distinct, index = without_repetitions(characters, inputs)
-    assert torch.equal(distinct[index], characters[inputs])
-
-
 @pytest.mark.parametrize(
     ("kind", "frozen", "accumulate", "recorded"),
     [("sampled", 0, 3, False), ("sampled", 2 * 56, 1, True), ("full", 10**6, 1, False), ("adaptive", 0, 1, True)],

@@ -14,7 +14,6 @@ import zstandard
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.errors import CorpusError
-from spacy_elmo.formats import text as text_files
 from spacy_elmo.pretraining import text as counting
 from spacy_elmo.pretraining.prepared import prepare
 from spacy_elmo.pretraining.text import MOST_WORDS, Report, TextSize, count_text, read_sentences
@@ -115,19 +114,6 @@ def test_a_language_whose_tokenizer_is_not_installed(tmp_path: Path, monkeypatch
 # What ends lines and words
 
 
-def test_newlines_alone_end_lines(tmp_path: Path) -> None:
-    odd = ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\r"]
-    content = "".join(f"a{c}b\n" for c in odd)
-    sentences, report = read(written(tmp_path / "a.txt", content))
-    assert sentences == [["a", "b"]] * len(odd)
-    assert report.lines == len(odd)
-    assert read(written(tmp_path / "b.jsonl", '{"text": "a\u2028b\\nc"}\n'))[0] == [["a", "b", "c"]]
-
-
-def test_blanks_are_those_of_str_split(tmp_path: Path) -> None:
-    assert read(written(tmp_path / "a.txt", "a\u00a0b\u3000c\u200bd\r\ne\r\n"))[0] == [["a", "b", "c\u200bd"], ["e"]]
-
-
 def test_annotated_words_are_no_text(tmp_path: Path) -> None:
     path = written(tmp_path / "a.conllu.gz", gzip.compress(b"1\ta\n"))
     with pytest.raises(CorpusError, match=r"a\.conllu.*convert it to \.spacy with python -m spacy convert"):
@@ -174,13 +160,6 @@ def test_ten_bad_lines_are_listed(tmp_path: Path) -> None:
     assert report.n_bad == 25
     assert [line for _, line, _ in report.bad] == list(range(1, 11))
     assert str(report.bad[0]).startswith(f"{tmp_path / 'a.txt'}, line 1: not UTF-8")
-
-
-def test_a_line_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_files, "LONGEST_LINE", 10)
-    sentences, report = read(written(tmp_path / "a.txt", "1234567890\n12345678901\nok"))
-    assert sentences == [["1234567890"], ["ok"]]
-    assert [line for _, line, _ in report.bad] == [2]
 
 
 # Damaged files
@@ -236,11 +215,6 @@ def test_all_files_of_a_folder_are_read_in_sorted_order(tmp_path: Path) -> None:
     assert read(str(tmp_path / ".h*"))[0] == [["no"]]
 
 
-def test_a_name_that_exists_is_no_pattern(tmp_path: Path) -> None:
-    written(tmp_path / "a1.txt", "no\n")
-    assert read(written(tmp_path / "a[1].txt", "a\n"))[0] == [["a"]]
-
-
 def test_sources_without_files(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
@@ -275,15 +249,6 @@ def test_a_tokenizer_is_asked_of_the_first_sentences_alone(tmp_path: Path, monke
     assert count_text(str(tmp_path / "a.txt"), "en", 10**6) == TextSize(100, 300, words=3, repeated=3)
     assert count_text(str(tmp_path / "a.txt"), None, 10**6) == TextSize(100, 150, words=3, repeated=3)
     assert count_text(str(tmp_path / "a.txt"), "en", 100) == TextSize(25, 100, complete=False, words=2, repeated=2)
-
-
-def test_the_count_ends_when_it_is_enough(tmp_path: Path) -> None:
-    """The end of the file is damaged, and never read."""
-    (tmp_path / "a.txt").write_text("a b c\n" * 100, encoding="utf8")
-    size = count_text(str(tmp_path / "a.txt"), None, 30)
-    assert size == TextSize(10, 30, complete=False, words=3, repeated=3)
-    assert count_text(str(tmp_path / "a.txt"), None, 301).complete
-    assert count_text(str(tmp_path / "a.txt"), None, 1, least=20).sentences == 20
 
 
 def test_distinct_words_are_counted_up_to_a_limit(tmp_path: Path) -> None:

@@ -70,14 +70,6 @@ def test_the_unigram_model_by_hand() -> None:
     assert np.exp(log_p[1:]).sum() == pytest.approx(1)
 
 
-def test_without_counts_and_with_counts_of_nothing() -> None:
-    vocabulary = Vocabulary([*SPECIAL, "a"])
-    assert vocabulary.counts is vocabulary.coverage is vocabulary.log_unigram() is None
-    vocabulary = Vocabulary([*SPECIAL, "a"], np.zeros(4, np.int64))
-    assert vocabulary.coverage == 0
-    assert np.isfinite(vocabulary.log_unigram()).all()  # type: ignore[arg-type]
-
-
 # Files
 
 
@@ -94,11 +86,6 @@ def test_files(tmp_path: Path) -> None:
     Vocabulary([*SPECIAL, "a"]).write(tmp_path / "vocabulary.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["vocabulary.txt"]
     assert Vocabulary.read(tmp_path / "vocabulary.txt").counts is None
-
-
-def test_the_name_of_the_counts_if_there_is_no_txt(tmp_path: Path) -> None:
-    Vocabulary.build(SENTENCES).write(tmp_path / "vocab-2015.10")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["vocab-2015.10", "vocab-2015.10.counts.npy"]
 
 
 @pytest.mark.parametrize(("begin", "line_end", "end"), [("", "\r\n", "\r\n"), ("", "\n", ""), ("\ufeff", "\n", "\n")])
