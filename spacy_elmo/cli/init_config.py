@@ -153,8 +153,8 @@ def task_config(
     annotating = before + (_sentence_setters(nlp, tasks) if LINKER in tasks else [])
     if annotating:
         config["training"] = {"annotating_components": annotating}
-    if before:  # the sentencizer learns nothing, so its score can't tell which step is best
-        config["training"]["score_weights"] = {"sents_f": 0.0}
+    if before:  # it learns nothing, so its scores neither tell which step is best nor make columns of the table
+        config["training"]["score_weights"] = dict.fromkeys(("sents_f", "sents_p", "sents_r"))
     if LINKER in tasks:
         loader = {"@misc": "spacy.KBFromFile.v1", "kb_path": "${paths.knowledge_base}"}
         config["initialize"] = {"components": {LINKER: {"kb_loader": loader}}}
