@@ -112,6 +112,10 @@ class UnknownLabelWarning(UserWarning):
     """Annotations have a label that a component does not have; it does not learn them."""
 
 
+class LostAnnotationsWarning(UserWarning):
+    """A component can't predict some of the annotations that it is given to learn from."""
+
+
 class PlainTextWarning(UserWarning):
     """A text is read as plain text, but looks like JSON lines or a table."""
 

@@ -17,17 +17,23 @@ from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
+from srsly.msgpack import msgpack_decoders, msgpack_encoders
 from thinc.api import ArgsKwargs, Model, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats2d
 from thinc.util import get_torch_default_device
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from ..errors import AnnotationError, SettingsError, UnknownLabelWarning, WeightsError, shown
+from ..errors import AnnotationError, LostAnnotationsWarning, SettingsError, UnknownLabelWarning, WeightsError, shown
 from ..models import shim as bilm_shim  # noqa: F401  # torch in forked processes runs on one thread, or it would hang
 from ..models.types import has_parts, is_whole, lines_of
 
 Scorer = Callable[..., dict[str, Any]]  # examples -> scores
+
+# spaCy reads and writes each span group with them, and each time they would search all entry points of the environment.
+# A process finds the same ones each time: where there are none, as usual, the search is left out.
+for _registry in (msgpack_decoders, msgpack_encoders):
+    _registry.entry_points = bool(_registry.get_entry_points())
 
 
 def check_sizes(**sizes: Any) -> None:
@@ -139,6 +145,19 @@ def warn_of_unknown(name: str, found: Iterable[str], labels: Iterable[str], said
             "learn them. Make it anew and initialise it with these examples, or put the labels in "
             f"[initialize.components.{name}.labels].",
             UnknownLabelWarning,
+            stacklevel=2,
+        )
+
+
+def warn_of_lost(name: str, what: str, sizes: Sequence[int], setting: str, value: int) -> None:
+    """Issue a LostAnnotationsWarning if a setting is too small for more than 5 % of the sizes of annotations."""
+    enough = int(np.quantile(sizes, 0.95, method="higher")) if sizes else 0
+    if enough > value:
+        number = sum(size > value for size in sizes)
+        warnings.warn(
+            f"{number:,} of {len(sizes):,} {what} ({number / len(sizes):.0%}) in the examples are beyond {setting} = "
+            f"{value} of the component {name!r}, which never predicts these. {enough} is enough for 95 % of them.",
+            LostAnnotationsWarning,
             stacklevel=2,
         )
 

@@ -18,7 +18,7 @@ from spacy.tokens import Doc, DocBin, SpanGroup
 from spacy.training import Example
 from tasks import WIDTH, tok2vec
 
-from spacy_elmo.errors import AnnotationError, SettingsError
+from spacy_elmo.errors import AnnotationError, LostAnnotationsWarning, SettingsError
 from spacy_elmo.tasks.answers import make_question, make_questions
 from spacy_elmo.tasks.answers.component import best_spans
 from spacy_elmo.tasks.answers.scorer import f1, normalise, score_answers
@@ -46,7 +46,7 @@ def test_answers_become_spans_of_whole_tokens() -> None:
     assert doc.spans["answer"].attrs["texts"] == ["Bonn", "$5", "1990"]
 
 
-@pytest.mark.parametrize("answer", [(1, "Anna"), (-4, "Rex."), (0, ""), (14, "bonn"), (99, "Anna")])
+@pytest.mark.parametrize("answer", [(1, "Anna"), (-4, "Rex."), (0, ""), (4, " "), (14, "bonn"), (99, "Anna")])
 def test_answers_that_are_not_there(answer: tuple[int, str]) -> None:
     with pytest.raises(AnnotationError, match="does not begin at character"):
         make_question(NLP, "Who?", CONTEXT, [answer])
@@ -103,6 +103,14 @@ def test_settings() -> None:
             answering(**{setting: 0})
 
 
+def test_answers_that_are_too_long_are_told() -> None:
+    nlp = answering(longest_answer=3)
+    examples = [Example(doc.copy(), doc) for doc in [answered("Bonn", "lives in Bonn", "Anna lives in Bonn")]]
+    expected = r"1 of 3 right answers \(33%\) in the examples are beyond longest_answer = 3 .* 4 is enough for 95 %"
+    with pytest.warns(LostAnnotationsWarning, match=expected):
+        nlp.initialize(lambda: examples)
+
+
 def test_docs_keep_answers_in_files(nlp: Language) -> None:
     doc = nlp(make_question(nlp, *ASKED[0]))
     (binned,) = DocBin(docs=[doc]).get_docs(nlp.vocab)
@@ -138,10 +146,17 @@ def test_spans_given_in_any_place(nlp: Language) -> None:
     assert context.start <= doc.spans["answer"][0].start < doc.spans["answer"][0].end <= context.end
 
 
+@pytest.mark.parametrize(("question", "answers"), [("Who?", []), (" ", [(14, "Bonn")])])
+def test_what_training_refuses_is_not_made(question: str, answers: list[tuple[int, str]]) -> None:
+    with pytest.raises(AnnotationError, match=r"an empty list of right answers|not in its context"):
+        make_question(NLP, question, CONTEXT, answers)
+
+
 def test_initialize_with_empty_answers() -> None:
     nlp = answering()
-    doc = make_question(nlp, *ASKED[0], [])
-    with pytest.raises(AnnotationError, match="without a span"):
+    doc = make_question(nlp, *ASKED[0])
+    doc.spans["answer"] = []
+    with pytest.raises(AnnotationError, match="empty list of right answers"):
         nlp.initialize(lambda: [Example(doc.copy(), doc)])
 
 
@@ -296,14 +311,15 @@ def test_other_tokens() -> None:
 
 
 def test_wrong_answers() -> None:
-    doc = make_question(NLP, "Where?", CONTEXT, [])
-    with pytest.raises(AnnotationError, match='a span group "answer" without a span'):
-        loss_of([Example(doc.copy(), doc)], [])
+    doc = make_question(NLP, "Where?", CONTEXT)
     for start, end in ((0, 1), (0, 5), (4, 4), (len(doc) - 1, len(doc))):
         doc.spans["context"] = [doc[3 : len(doc) - 1]]
         doc.spans["answer"] = [doc[start:end]]
         with pytest.raises(AnnotationError, match="not in its context"):
             loss_of([Example(NLP.make_doc(doc.text), doc)], [])
+        if start < end:
+            with pytest.raises(AnnotationError, match="not in its context"):  # and not a score of 0
+                score_answers([Example(NLP.make_doc(doc.text), doc)])
 
 
 def test_predicted_docs_without_a_context() -> None:
@@ -393,4 +409,6 @@ def test_texts_count_as_they_were_given() -> None:
 
 def test_docs_without_right_answers_do_not_count() -> None:
     doc = make_question(NLP, "When?", "Now.")
+    assert score_answers([Example(doc, doc.copy())]) == {"answers_em": None, "answers_f1": None}
+    doc.spans["answer"] = []
     assert score_answers([Example(doc, doc.copy())]) == {"answers_em": None, "answers_f1": None}

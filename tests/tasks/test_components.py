@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import answers_cases
+import catalogue
 import coreference_cases
 import entailment_cases
 import numpy as np
@@ -13,11 +14,12 @@ import pytest
 import role_cases
 import spacy
 from spacy.language import Language
-from spacy.training import Example
+from spacy.tokens import DocBin
+from spacy.training import Corpus, Example
 from spacy.util import fix_random_seed
 from tasks import PLAIN
 
-from spacy_elmo.errors import AnnotationError
+from spacy_elmo.errors import AnnotationError, LostAnnotationsWarning
 
 SIZES: dict[str, dict[str, Any]] = {
     "answers": {"lstm_width": 16},
@@ -128,6 +130,37 @@ def test_before_it_is_initialised(name: str, expected: str) -> None:
         nlp.initialize(lambda: [Example(doc, doc.copy()) for doc in docs])
     with pytest.raises(ValueError, match=r"E109|initialize"):
         nlp(docs[0])
+
+
+@TASKS
+def test_initialising_reads_the_examples_once(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And reading their span groups searches no entry points, which took most of the time."""
+    nlp = blank(name)
+    DocBin(docs=[example.reference for example in EXAMPLES[name](nlp)]).to_disk(tmp_path / "x.spacy")
+    corpus, read = Corpus(tmp_path / "x.spacy"), []
+
+    def examples() -> Any:
+        read.append(name)
+        return corpus(nlp)
+
+    monkeypatch.setattr(catalogue.Registry, "get_entry_points", None)
+    nlp.get_pipe(name).initialize(examples, nlp=nlp)  # type: ignore[attr-defined]
+    assert read == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "message"),
+    [
+        ("semantic_roles", {"reach": 1}, "roles .* beyond reach = 1 of the component 'semantic_roles'"),
+        ("coreference", {"model": {"max_width": 1}}, r"mentions .* beyond model\.max_width = 1"),
+    ],
+)
+def test_annotations_that_it_can_never_predict(name: str, config: dict[str, Any], message: str) -> None:
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("sentencizer")
+    nlp.add_pipe(name, config=config)
+    with pytest.warns(LostAnnotationsWarning, match=message):
+        nlp.initialize(lambda: EXAMPLES[name](nlp))
 
 
 @TASKS

@@ -239,5 +239,17 @@ def test_scores_are_the_same_as_spacys_if_each_doc_has_an_answer() -> None:
     assert scores["cats_f_per_type"] == expected["cats_f_per_type"]
 
 
+def test_pairs_of_unknown_classes_are_told() -> None:
+    examples = [one_example(*pair) for pair in ("cc", "ce", "nc", "oc")]
+    examples[-1].reference.cats["o"] = 1.0
+    examples[-2].reference.cats = {"other": 1.0}
+    with pytest.warns(
+        UnknownLabelWarning, match=r"2 of 4 examples are not scored, .* classes: o, other\. Expected c, e, n"
+    ):
+        scores = build_entailment_scorer()(examples, labels=CLASSES)
+    assert scores["cats_acc"] == 1 / 2
+    assert scores["cats_macro_f"] == pytest.approx(2 / 3)  # that of c: no pair is an e or n
+
+
 def test_nothing_to_score() -> None:
     assert set(build_entailment_scorer()([one_example(None, "c")], labels=CLASSES).values()) == {None}

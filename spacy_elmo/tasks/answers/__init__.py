@@ -7,7 +7,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, SpanGroup
 
 from ...errors import AnnotationError, shown
-from ..shared import make_doc
+from ..shared import make_doc, parts_of
 
 __all__ = ["make_question", "make_questions"]
 
@@ -24,7 +24,7 @@ def make_question(nlp: Language, question: str, context: str, answers: Sequence[
     answers: right answers, for training and scoring: the index of the first character in `context`, and the text. They
         go to `doc.spans["answer"]`, as spans of whole tokens. None: not known.
 
-    Raises AnnotationError if a text is no string, or the context does not have an answer at its index.
+    Raises AnnotationError if a text is no string, if answers is empty, or the context does not have one at its index.
     """
     doc = make_doc(nlp, (question, context), (QUESTION, CONTEXT))
     if answers is None:
@@ -37,21 +37,42 @@ def make_question(nlp: Language, question: str, context: str, answers: Sequence[
     first = len(question) + 1
     spans = []
     for start, text in answers:
-        if not text or start < 0 or context[start : start + len(text)] != text:
+        if not text.strip() or start < 0 or context[start : start + len(text)] != text:
             raise AnnotationError(
                 f"the answer {shown(text)} does not begin at character {start} of the context of the question "
                 f"{shown(question)}. Expected the index of its first character there, and the text that stands there."
             )
         span = doc.char_span(first + start, first + start + len(text), alignment_mode="expand")
-        if span is not None:  # an answer of whitespace alone can be inside no token
-            spans.append(span)
+        assert span is not None  # an answer has words
+        spans.append(span)
     doc.spans[ANSWER] = SpanGroup(doc, spans=spans, attrs={TEXTS: [text for _, text in answers]})
+    has_answers(doc)
     return doc
 
 
 def _is_answer(value: object) -> bool:
     is_pair = isinstance(value, (list, tuple)) and len(value) == 2
     return is_pair and isinstance(value[0], Integral) and isinstance(value[1], str)  # type: ignore[index]
+
+
+def has_answers(doc: Doc) -> bool:
+    """Whether a doc has right answers to learn from. Empty ones, or some outside the context, are an error."""
+    if ANSWER not in doc.spans:
+        return False
+    parts = parts_of(doc, (QUESTION, CONTEXT))
+    if not len(doc.spans[ANSWER]):
+        raise AnnotationError(
+            f"the doc {shown(doc.text)} has an empty list of right answers. Expected one or more: the component always "
+            'answers, so leave questions without an answer out; or, if it is not known, leave doc.spans["answer"] out '
+            "(None for make_question)."
+        )
+    for span in doc.spans[ANSWER]:
+        if parts is None or not len(span) or not parts[1].start <= span.start <= span.end <= parts[1].end:
+            raise AnnotationError(
+                f"the doc {shown(doc.text)} has the right answer {shown(span.text)}, which is not in its context. "
+                'Expected it in the span in doc.spans["context"], or after the first line of a doc without this group.'
+            )
+    return True
 
 
 def make_questions(nlp: Language, pairs: Iterable[tuple[str, str]]) -> Iterator[Doc]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from spacy.attrs import IS_SPACE
 from spacy.language import Language
 from spacy.tokens import Doc, Span, SpanGroup
-from spacy.training import Example, validate_get_examples
+from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 from thinc.api import Ops
 from thinc.types import Floats2d
@@ -23,8 +23,9 @@ from ..shared import (
     no_examples_error,
     parts_of,
     set_getter,
+    warn_of_lost,
 )
-from . import ANSWER, CONTEXT, QUESTION
+from . import ANSWER, CONTEXT, QUESTION, has_answers
 from .model import AnswersModel
 
 Floats = NDArray[np.float32]
@@ -90,13 +91,15 @@ class Answers(ConfiguredPipe):
 
     def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
         """Initialise the model, with examples some of which have right answers; else AnnotationError is raised."""
-        validate_get_examples(get_examples, "Answers.initialize")
         examples = list(get_examples())
-        sample = [example.reference for example in examples if has_answers(example.reference)][:_SAMPLE]
-        if not sample:
+        validate_examples(examples, "Answers.initialize")
+        docs = [example.reference for example in examples if has_answers(example.reference)]
+        if not docs:
             expected = f"a question, a context and right answers in doc.spans[{ANSWER!r}]"
             raise no_examples_error(self.name, len(examples), expected)
-        self.model.initialize(X=sample)
+        sizes = [len(span) for doc in docs for span in doc.spans[ANSWER]]
+        warn_of_lost(self.name, "right answers", sizes, "longest_answer", self.cfg["longest_answer"])
+        self.model.initialize(X=docs[:_SAMPLE])
 
     def predict(self, docs: Iterable[Doc]) -> list[list[Best]]:
         """Return the best answers of each doc: start and end in its context, and probability."""
@@ -157,25 +160,6 @@ def best_spans(scores: Floats, allowed: NDArray[np.bool_], longest: int, count: 
     candidates = np.flatnonzero(flat >= least)
     chosen = candidates[np.argsort(-flat[candidates], kind="stable")[:count]].tolist()
     return [(i // longest, i // longest + i % longest + 1, float(np.exp(flat[i]))) for i in chosen]
-
-
-def has_answers(doc: Doc) -> bool:
-    """Whether a doc has right answers to learn from. Empty ones, or some outside the context, are an error."""
-    if ANSWER not in doc.spans:
-        return False
-    parts = parts_of(doc, (QUESTION, CONTEXT))
-    if not len(doc.spans[ANSWER]):
-        raise AnnotationError(
-            f'the doc {shown(doc.text)} has a span group "answer" without a span. Expected at least one right answer: '
-            "leave the doc or its span group out."
-        )
-    for span in doc.spans[ANSWER]:
-        if parts is None or not len(span) or not parts[1].start <= span.start <= span.end <= parts[1].end:
-            raise AnnotationError(
-                f"the doc {shown(doc.text)} has the right answer {shown(span.text)}, which is not in its context. "
-                'Expected it in the span in doc.spans["context"], or after the first line of a doc without this group.'
-            )
-    return True
 
 
 def targets_of(example: Example) -> Floats | None:

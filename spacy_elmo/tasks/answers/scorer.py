@@ -9,7 +9,7 @@ from typing import Any
 from spacy.training import Example
 
 from ..shared import Scorer
-from . import ANSWER, TEXTS
+from . import ANSWER, TEXTS, has_answers
 
 
 def build_answers_scorer() -> Scorer:
@@ -23,12 +23,15 @@ def score_answers(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
     Each doc counts with the right answer that gives it the best score; docs whose reference has none do not count.
 
     Returns `answers_em`, the share of exact matches, and `answers_f1`, the mean F1 of words; None if no doc counts.
+
+    Raises AnnotationError if a right answer is not in the context.
     """
     matches, overlaps = [], []
     for example in examples:
         group = example.reference.spans.get(ANSWER)
         if group is None or not (right := list(group.attrs.get(TEXTS) or (span.text for span in group))):
             continue
+        has_answers(example.reference)  # raises an error for what can't be learned either
         predicted = example.predicted.spans.get(ANSWER, [])
         answer = predicted[0].text if len(predicted) else ""
         matches.append(max(normalise(answer) == normalise(text) for text in right))

@@ -7,11 +7,11 @@ import numpy as np
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 from spacy.tokens.underscore import Underscore
-from spacy.training import Example, validate_get_examples
+from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 
 from ...errors import SettingsError, shown
-from ..shared import ConfiguredPipe, Scorer, default_tok2vec, no_examples_error, set_getter
+from ..shared import ConfiguredPipe, Scorer, default_tok2vec, no_examples_error, set_getter, shim_of, warn_of_lost
 from . import PREFIX, annotate, clusters_of, head_of, places_of
 from .model import Array, CoreferenceModel, Scores
 
@@ -83,12 +83,15 @@ class Coreference(ConfiguredPipe):
 
     def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
         """Build the model, from examples one or more of which have clusters; else AnnotationError is raised."""
-        validate_get_examples(get_examples, "Coreference.initialize")
         examples = list(get_examples())
-        if not sum(len(clusters_of(example.reference, self.cfg["prefix"])) for example in examples):
+        validate_examples(examples, "Coreference.initialize")
+        clusters = [one for example in examples for one in clusters_of(example.reference, self.cfg["prefix"])]
+        if not clusters:
             expected = f"span groups {self.cfg['prefix']}_1, {self.cfg['prefix']}_2 and so on"
             raise no_examples_error(self.name, len(examples), expected)
         self.model.initialize(X=[example.reference for example in examples[:SAMPLE]])
+        widths = [len(mention) for cluster in clusters for mention in cluster]
+        warn_of_lost(self.name, "mentions", widths, "model.max_width", shim_of(self.model).network.max_width)
 
     def predict(self, docs: Iterable[Doc]) -> list[Clusters]:
         """Return the clusters of each doc, as bounds of mentions."""

@@ -6,7 +6,7 @@ from typing import Any
 from spacy.language import Language
 from spacy.pipeline import TextCategorizer
 from spacy.tokens import Doc
-from spacy.training import Example, validate_get_examples
+from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
@@ -73,8 +73,8 @@ class Entailment(TextCategorizer):
 
         Raises AnnotationError for fewer than two classes or wrong cats, SettingsError for a model of another number.
         """
-        validate_get_examples(get_examples, "Entailment.initialize")
         examples = list(get_examples())
+        validate_examples(examples, "Entailment.initialize")
         labels = None if labels is None else list(labels)
         classes = {*self.labels, *(labels or ())}
         if labels is None:

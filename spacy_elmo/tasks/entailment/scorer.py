@@ -1,11 +1,15 @@
 """Scores of classes: accuracy and F1."""
 
+import warnings
+from collections import Counter
 from collections.abc import Iterable
+from statistics import mean
 from typing import Any
 
 from spacy.scorer import PRFScore
 from spacy.training import Example
 
+from ...errors import UnknownLabelWarning, listed
 from ..shared import Scorer
 
 
@@ -18,13 +22,17 @@ def score_entailment(examples: Iterable[Example], *, labels: Iterable[str], **_:
     """Return accuracy (cats_acc), mean F1 of the classes (cats_macro_f) and the scores of each (cats_f_per_type).
 
     A doc without an answer, which spaCy's `Scorer.score_cats` can't score, counts as wrong. An example without a class
-    does not count. If no example counts, the scores are None.
+    does not count, nor one of an unknown class, of which an UnknownLabelWarning tells. The mean is that of the classes
+    that examples have. If no example counts, the scores are None.
     """
     classes = {label: PRFScore() for label in labels}
+    unknown: Counter[str] = Counter()
     number = right = 0
     for example in examples:
-        truth = next((label for label in classes if example.reference.cats.get(label) == 1.0), None)
+        truths = [label for label, value in example.reference.cats.items() if value == 1.0]
+        truth = next((label for label in truths if label in classes), None)
         if truth is None:
+            unknown.update(truths[:1])
             continue
         number += 1
         scores = {label: example.predicted.cats[label] for label in classes if label in example.predicted.cats}
@@ -36,10 +44,18 @@ def score_entailment(examples: Iterable[Example], *, labels: Iterable[str], **_:
         classes[truth].fn += 1
         if answer is not None:
             classes[answer].fp += 1
+    if unknown:
+        dropped = unknown.total()
+        warnings.warn(
+            f"{dropped:,} of {number + dropped:,} examples are not scored, because the component does not have their "
+            f"classes: {listed(sorted(unknown))}. Expected {listed(list(classes))}.",
+            UnknownLabelWarning,
+            stacklevel=2,
+        )
     if not number:
         return {"cats_acc": None, "cats_macro_f": None, "cats_f_per_type": None}
     return {
         "cats_acc": right / number,
-        "cats_macro_f": sum(score.fscore for score in classes.values()) / len(classes),
+        "cats_macro_f": mean(score.fscore for score in classes.values() if score.tp + score.fn),
         "cats_f_per_type": {label: score.to_dict() for label, score in classes.items()},
     }

@@ -9,13 +9,22 @@ from numpy.typing import NDArray
 from spacy.errors import Errors as SpacyErrors
 from spacy.language import Language
 from spacy.tokens import Doc, Span
-from spacy.training import Example, validate_examples, validate_get_examples
+from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 from thinc.api import Ops, Optimizer, set_dropout_rate
 
 from ...errors import AnnotationError, SettingsError, shown
 from ...models.types import is_number
-from ..shared import ConfiguredPipe, Scorer, aligned, check_sizes, default_tok2vec, no_examples_error, warn_of_unknown
+from ..shared import (
+    ConfiguredPipe,
+    Scorer,
+    aligned,
+    check_sizes,
+    default_tok2vec,
+    no_examples_error,
+    warn_of_lost,
+    warn_of_unknown,
+)
 from . import annotate, given_predicates, predicates_of, roles_of
 from .model import RoleModel, RoleScores, Row, row_batches, rows_of
 
@@ -116,13 +125,15 @@ class SemanticRoles(ConfiguredPipe):
 
         Labels that were added before stay. Raises AnnotationError if there are none, or wrong annotations.
         """
-        validate_get_examples(get_examples, "SemanticRoles.initialize")
         examples = list(get_examples() if labels is None else islice(get_examples(), 10))
         validate_examples(examples, "SemanticRoles.initialize")
-        found = sorted(set().union(*map(labels_in, examples))) if labels is None else labels
+        roles = [role for example in examples for role in roles_in(example)]
+        found = sorted({span.label_ for _, span in roles}) if labels is None else labels
         if not found and not self.labels:
             expected = 'roles: doc.spans["predicates"], and doc.spans["roles:i"] for the predicate at token i'
             raise no_examples_error(self.name, len(examples), expected)
+        distances = [max(token - span.start, span.end - 1 - token) for token, span in roles]
+        warn_of_lost(self.name, "roles", distances, "reach", self.cfg["reach"])
         for label in found:
             self.add_label(label)
         self.model.set_dim("nO", len(self.labels))
@@ -175,7 +186,8 @@ class SemanticRoles(ConfiguredPipe):
         losses.setdefault(self.name, 0.0)
         examples = list(examples)
         validate_examples(examples, "SemanticRoles.update")
-        warn_of_unknown(self.name, set().union(*map(labels_in, examples)), self.labels, self._unknown)
+        found = {span.label_ for example in examples for _, span in roles_in(example)}
+        warn_of_unknown(self.name, found, self.labels, self._unknown)
         flags, rows, tags = targets_of(examples, self.labels, self.cfg["reach"])
         docs = [example.predicted for example in examples]
         if any(len(doc) for doc in docs):
@@ -194,9 +206,10 @@ class SemanticRoles(ConfiguredPipe):
         return loss_of(scores, flags, tags, self.model.ops)
 
 
-def labels_in(example: Example) -> set[str]:
+def roles_in(example: Example) -> list[tuple[int, Span]]:
+    """Return the right roles of an example, each with the token of its predicate."""
     doc = example.reference
-    return {span.label_ for token in predicates_of(doc) or () for span in roles_of(doc, token) or ()}
+    return [(token, span) for token in predicates_of(doc) or () for span in roles_of(doc, token) or ()]
 
 
 def targets_of(
