@@ -1,7 +1,9 @@
 """The pages in docs/: their tables agree with the code, their snippets and messages are real, and they build."""
 
+import importlib
 import json
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import numpy as np
 import pytest
 import spacy
 import spacy.cli  # complete before our commands join it
+from commands import run
 from spacy.kb import InMemoryLookupKB
 from spacy.language import Language
 from spacy.training import Example
@@ -135,6 +138,51 @@ def test_the_published_softmax(folder: Path) -> None:
     for word, row in zip(model.vocabulary.words, model.softmax.weight.tolist()):
         assert row == weight[words.index(word)].tolist()
     assert model.softmax.bias.tolist() == bias[[1, 0, 2, 3, 4]].tolist()
+
+
+@pytest.mark.slow
+def test_your_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's commands and snippet in order, as they stand but for the options that make the trainings short."""
+    monkeypatch.chdir(tmp_path)
+    Path("texts").mkdir()
+    rng = np.random.default_rng(0)
+    words = {"Gallia": "NOUN", "omnis": "ADJ", "divisa": "ADJ", "est": "VERB", "in": "ADP", "partes": "NOUN"}
+    sentences = [[*rng.choice(list(words), 5), "."] for _ in range(400)]
+    Path("texts/gallia.txt").write_text("".join(" ".join(words) + "\n" for words in sentences), encoding="utf8")
+    for part, chosen in (("train", sentences[:30]), ("dev", sentences[30:40]), ("test", sentences[40:50])):
+        with open(f"{part}.conllu", "w", encoding="utf8") as file:
+            for sentence in chosen:
+                for n, word in enumerate(sentence, 1):
+                    head, label = (2, "nmod") if n != 2 else (0, "root")
+                    pos = words.get(word, "PUNCT")
+                    file.write(f"{n}\t{word}\t{word.lower()}\t{pos}\t{pos}\tCase=Nom\t{head}\t{label}\t_\t_\n")
+                file.write("\n")
+    short = {
+        "init-pretrain-config": ("--size", "tiny"),
+        "compare": ("--training.max_steps", "4", "--training.eval_frequency", "2"),
+    }
+    page = (DOCS / "your_language.md").read_text(encoding="utf8")
+    told = {}
+    for line in "".join(re.findall(r"```bash\n(.*?)```", page, re.DOTALL)).splitlines():
+        program, *arguments = shlex.split(line)
+        if program == "pip":
+            folder = arguments[-1]
+            site = ["--no-deps", "--no-build-isolation", "--no-index", "--target", "site"]
+            subprocess.run([sys.executable, "-m", "pip", "install", "-q", *site, folder], check=True)
+            monkeypatch.syspath_prepend(str(tmp_path / "site"))
+            importlib.invalidate_caches()
+        else:
+            command = arguments[3]
+            told[command] = run(*arguments[2:], *short.get(command, ()))
+    assert "x alone [x; ELMo] what ELMo changes" in told["compare"]
+    assert "language la" in run("elmo", "info", "la_mine")
+    (snippet,) = code("your_language.md")
+    variables: dict[str, Any] = {}
+    exec(compile(snippet, "your_language.md", "exec"), variables)
+    trained = spacy.load("out/elmo-0/model-best", config={"components.elmo.store": "layers"})
+    doc = trained(variables["doc"].text)
+    expected = ElmoEmbedder("la_mine").embed_sentence([token.text for token in doc])
+    np.testing.assert_allclose(doc._.elmo_layers, expected, atol=1e-5)
 
 
 def add_tagger(nlp: Language, factory: str = "tagger", *, width: int = 256) -> None:
