@@ -254,13 +254,22 @@ def coreference(source: Path, target: Path) -> None:
 LABELS = ("contradiction", "entailment", "neutral")
 DEV_PAIRS = 1000
 Pair = tuple[str, str, str]  # class, premise, hypothesis
+COLUMNS = (  # their names: plain ones, those of SNLI and MultiNLI, and SICK's
+    ("label", "premise", "hypothesis"),
+    ("gold_label", "sentence1", "sentence2"),
+    ("entailment_judgment", "sentence_A", "sentence_B"),
+)
 
 
 def _read_pairs(source: Path) -> list[Pair]:
     pairs: list[Pair] = []
+    unclear = 0  # of SNLI's, on whose class no three annotators agreed
     try:
         for fields in _read_fields(source):
             label, premise, hypothesis = (" ".join(field.split()) for field in fields)
+            if label == "-":
+                unclear += 1
+                continue
             if label.lower() not in LABELS or not premise or not hypothesis:
                 raise ValueError(f"got {label!r}, {premise!r}, {hypothesis!r}")
             pairs.append((label.lower(), premise, hypothesis))
@@ -269,6 +278,8 @@ def _read_pairs(source: Path) -> list[Pair]:
             f"{source}: after {len(pairs)} pairs: {error}. Expected a class ({', '.join(LABELS)}), a premise and a "
             "hypothesis, none of them empty."
         ) from error
+    if unclear:
+        print(f"{source}: {unclear:,} pairs with - for a class left out")
     return pairs
 
 
@@ -279,16 +290,19 @@ def _read_fields(source: Path) -> Iterator[Sequence[str]]:
         lines = read_lines(path)
         return lines if lines[-1] else lines[:-1]
 
+    def names_of(row: Container[str]) -> Sequence[str] | None:
+        return next((names for names in COLUMNS if names[0] in row), None)
+
     lines = lines_of(source)
     if source.stem == "labels":
         yield from zip(lines, *(lines_of(source.with_stem(stem)) for stem in ("s1", "s2")), strict=True)
     elif source.suffix == ".jsonl":
         for line in lines:
             values = json.loads(line)
-            yield [values[key] for key in ("label", "premise", "hypothesis")]
-    elif source.name.startswith("SICK"):
+            yield [values[name] for name in names_of(values) or COLUMNS[0]]
+    elif names := names_of(lines[0].split("\t")):
         for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
-            yield [row[name] for name in ("entailment_judgment", "sentence_A", "sentence_B")]
+            yield [row[name] for name in names]
     else:
         yield from (line.split("\t") for line in lines)
 
@@ -308,8 +322,10 @@ def entailment(
 ) -> None:
     """Convert pairs of premise and hypothesis, a doc for each pair with its class in `doc.cats`.
 
-    labels.X: e-SNLI's classes; the premises are beside it in s1.X, the hypotheses in s2.X. X.jsonl: an object a line
-    with label, premise, hypothesis. SICK_X.txt: SICK's columns. X.tsv: class, premise, hypothesis with tabs.
+    labels.X: e-SNLI's classes; the premises are beside it in s1.X, the hypotheses in s2.X. X.jsonl: an object a line,
+    with label, premise, hypothesis, or SNLI's own gold_label, sentence1, sentence2. Other files: columns with tabs
+    between them, under SNLI's or SICK's own headers; or without a header class, premise, hypothesis. Pairs of SNLI's
+    class - are left out.
     """
     nlp = spacy.blank("en")
 
@@ -355,8 +371,8 @@ def _read_questions(path: Path) -> Iterator[Question]:
         if isinstance(content, dict):
             content = [paragraph for article in content["data"] for paragraph in article["paragraphs"]]
         for paragraph in content:
-            for item in paragraph.get("questions") or paragraph.get("qas") or [paragraph]:
-                told = item.get("answers") or [{"text": item["answer"]}]
+            for item in next((paragraph[key] for key in ("questions", "qas") if key in paragraph), [paragraph]):
+                told = item["answers"] if "answers" in item else [{"text": item["answer"]}]
                 answers = tuple((answer.get("answer_start"), answer["text"]) for answer in told)
                 yield Question(paragraph["context"], item["question"].strip(), answers)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -406,15 +422,20 @@ def answers(
 ) -> None:
     """Convert questions with answers in paragraphs, a doc for each question, in spaCy's tokens of English.
 
-    Sources: SQuAD's own layout (.json), lists of paragraphs or of questions (.json), or a paragraph a line (.jsonl).
+    Sources: SQuAD's own layout (.json; 1.1 or 2.0), lists of paragraphs or of questions (.json), or a paragraph a line
+    (.jsonl). Left out are questions without an answer, and answers that do not stand where they should.
     """
     nlp = spacy.blank("en")
 
     def docs(questions: Iterable[Question]) -> Iterator[Doc]:
+        left_out = 0
         for one in questions:
             placed = [(place_of(text, one) if start is None else start, text) for start, text in one.answers]
             if found := [(start, text) for start, text in placed if start >= 0 and one.context.startswith(text, start)]:
                 yield make_question(nlp, one.question, one.context, found)
+            left_out += not found
+        if left_out:
+            print(f"{left_out:,} questions without an answer in their context left out")
 
     sources = prepared_or_given(sources)
     unwanted = set() if without is None else {one.key for one in _read_questions(without)}

@@ -121,18 +121,34 @@ def test_sentiment(tmp_path: Path) -> None:
     assert (first.cats, second.cats) == ({"1": 0.0, "5": 1.0}, {"1": 1.0, "5": 0.0})
 
 
-@pytest.mark.parametrize("name", ["x.tsv", "x.jsonl", "SICK_x.txt", "labels.dev"])
-def test_pairs(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["x.tsv", "x.jsonl", "SICK_x.txt", "labels.dev", "snli_1.0_x.jsonl", "snli_1.0_x.txt"])
+def test_pairs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pairs = [("neutral", "A man sleeps .", "He is old . "), ("entailment", "Two  dogs", '" A dog')]
+    snli = [  # as published, on a class "-" no three annotators agreed
+        {
+            "annotator_labels": [label, "neutral"],
+            "gold_label": label,
+            "sentence1": premise,
+            "sentence1_parse": "(ROOT (NP))",
+            "sentence2": hypothesis,
+            "sentence2_parse": "(ROOT (S))",
+        }
+        for label, premise, hypothesis in [("-", "A", "B"), *pairs]
+    ]
     texts = {
         "x.tsv": "".join("\t".join(pair) + "\n" for pair in pairs),
         "x.jsonl": "".join(json.dumps(dict(zip(("label", "premise", "hypothesis"), pair))) + "\n" for pair in pairs),
         "SICK_x.txt": SICK,
         "labels.dev": "neutral\nentailment\n",
+        "snli_1.0_x.jsonl": "".join(json.dumps(row) + "\n" for row in snli),
+        "snli_1.0_x.txt": "".join(
+            "\t".join(map(str, row)) + "\n" for row in [snli[0], *(row.values() for row in snli)]
+        ),
     }
     for place, part in ((1, "s1.dev"), (2, "s2.dev")):
         written(tmp_path, part, "".join(f"{pair[place]}\n" for pair in pairs))
     first, second = converted(tmp_path, "entailment", texts[name], name)
+    assert ("1 pairs with - for a class left out" in capsys.readouterr().out) == name.startswith("snli")
     assert (first.text, second.text) == ("A man sleeps .\nHe is old .", 'Two dogs\n" A dog')
     assert first.cats == {"contradiction": 0.0, "entailment": 0.0, "neutral": 1.0}
     pair = parts_of(second, KEYS)
@@ -160,10 +176,14 @@ def test_questions(name: str, content: Any, tmp_path: Path) -> None:
     assert [span.text for span in doc.spans["answer"]] == doc.spans["answer"].attrs["texts"] == ["Rome"]
 
 
-def test_questions_of_squad(tmp_path: Path) -> None:
-    content = {"data": [{"paragraphs": [{"context": CONTEXT, "qas": [SQUAD]}]}]}
+def test_questions_of_squad(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    answer = {"answer_start": 8, "text": "Anna"}
+    impossible = {"question": "Who?", "is_impossible": True, "answers": [], "plausible_answers": [answer]}
+    paragraphs = [{"context": CONTEXT, "qas": [SQUAD, impossible]}, {"context": CONTEXT, "qas": []}]
+    content = {"version": "v2.0", "data": [{"title": "Bonn", "paragraphs": paragraphs}]}
     [doc] = converted(tmp_path, "answers", json.dumps(content), "squad.json")
     assert [span.text for span in doc.spans["answer"]] == ["Bonn"]  # the other does not stand where it should
+    assert "1 questions without an answer in their context left out" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
