@@ -1,4 +1,4 @@
-"""An index of all words of a corpus, and the nearest of them to a word in a sentence."""
+"""An index of all words or sentences of a corpus, and the nearest of them to a word in a sentence, or to a sentence."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -47,6 +49,7 @@ class Header:
 
     bilm: fingerprint of the biLM that made the vectors; model: what its user called it, for messages.
     text: SHA-256 of the sentences.txt that the vectors belong to.
+    of: what has a vector, "words" or "sentences".
     """
 
     bilm: str
@@ -54,6 +57,7 @@ class Header:
     layer: Layer
     width: int
     text: str
+    of: str = "words"
 
 
 def is_index(folder: str | os.PathLike[str]) -> bool:
@@ -69,7 +73,7 @@ def write_header(folder: Path, header: Header) -> None:
 
 
 def read_header(folder: Path) -> Header:
-    """Read index.json of a folder, whose values `WordIndex` compares. Raises CorpusError if it is none."""
+    """Read index.json of a folder, whose values `_Index` compares. Raises CorpusError if it is none."""
     try:
         record = read_json(folder / HEADER, _MOST_BYTES)
     except OSError as error:
@@ -84,7 +88,8 @@ def read_header(folder: Path) -> Header:
             f"{folder}: an index in version {shown(version)} of its format. Expected version {VERSION}: make it again."
         )
     try:
-        return Header(*(record[name] for name in ("bilm", "model", "layer", "width", "text")))
+        values = {name: record[name] for name in ("bilm", "model", "layer", "width", "text")}
+        return Header(**values, of=record.get("of", "words"))
     except KeyError as error:
         raise CorpusError(_INDEX_DAMAGED.format(folder=folder, reason=f"{HEADER}: {error!r}")) from error
 
@@ -140,10 +145,18 @@ Floats = npt.NDArray[np.float32]
 
 def unit_vectors(layers: Floats, layer: Layer) -> Floats:
     """Return the vectors of a layer, *Shape:* (words, width), each divided by its length if that is not 0."""
-    vectors: Floats = layers.mean(0) if layer == MIX else layers[layer]
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return _of_length_1(layers.mean(0) if layer == MIX else layers[layer])
+
+
+def _of_length_1(vectors: Floats) -> Floats:
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
     unit: Floats = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
     return unit
+
+
+def _sentence_vector(layers: Floats, layer: Layer) -> Floats:
+    vector: Floats = (layers if layer == MIX else layers[[layer]]).mean((0, 1), dtype=np.float64).astype(np.float32)
+    return vector
 
 
 def checked_layer(layer: Layer | None, layers: int) -> Layer:
@@ -164,6 +177,7 @@ def fingerprint(embedder: ElmoEmbedder) -> str:
     return fingerprint_of(embedder.options, embedder.to_arrays())
 
 
+_OF = ("words", "sentences")
 FILES = (TEXT, OFFSETS, LENGTHS, META, VECTORS, HEADER)
 
 
@@ -177,25 +191,30 @@ def build_index(
     model: str = "",
     replace: bool = False,
     progress: BarSetting = False,
+    sentences: bool = False,
 ) -> None:
     """Embed all words of a corpus, and write their vectors and the sentences to a folder.
 
     The folder appears when it is complete. It holds the sentences as `prepare` writes them, vectors.npy (float16,
     *Shape:* (words, width), each of length 1) and index.json. Memory does not grow with the corpus.
+    Of sentences, vectors.npy has the means over their words (float32, *Shape:* (sentences, width), of any length).
 
     source: a text of one sentence a line, .jsonl or .spacy: a file, a folder or a pattern (see `read_sentences`).
     folder: a new or empty folder, or an index if `replace` is true.
     lang: of the spaCy tokenizer that splits the text; None: words are separated by blanks.
-    layer: number of the layer; "mix": the mean of all layers; None: the last layer.
+    layer: number of the layer; "mix": the mean of all layers; None: the last layer, of sentences the mean.
     model: what the user calls the biLM, for messages.
     progress: how the sentences are counted on stderr (see ElmoEmbedder.embed_lines).
+    sentences: whether to write an index of sentences, for `SentenceIndex`; false: of words, for `WordIndex`.
 
     Raises ElmoError if the source, the folder or a setting can't be used.
     """
     target = Path(os.path.realpath(expanded(folder)))
     _refuse_present(target, replace)
     refuse_inside(source, target)
+    layer = MIX if sentences and layer is None else layer
     layer, bilm = checked_layer(layer, embedder.options.layers), fingerprint(embedder)
+    dtype = np.dtype(np.float32 if sentences else np.float16)
     with replacing_folder(target, FILES, CorpusError) as temporary:
         corpus = prepare(source, temporary, lang)
         with (
@@ -203,18 +222,19 @@ def build_index(
             (temporary / VECTORS).open("wb") as file,
             bar_of(len(corpus), progress) as bar,
         ):
-            shape = (int(corpus.n_tokens), embedder.options.width)
-            header = {"descr": np.dtype(np.float16).str, "fortran_order": False, "shape": shape}
+            shape = (len(corpus) if sentences else int(corpus.n_tokens), embedder.options.width)
+            header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(file, header)
             for layers in embedder.embed_sentences(corpus):
-                file.write(unit_vectors(layers, layer).astype(np.float16).tobytes())
+                vectors = _sentence_vector(layers, layer) if sentences else unit_vectors(layers, layer)
+                file.write(vectors.astype(dtype).tobytes())
                 bar.update()
             file.flush()
             os.fsync(file.fileno())
-        sha256 = corpus.meta.sha256
+        header_of = Header(bilm, model, layer, embedder.options.width, corpus.meta.sha256, _OF[sentences])
         del corpus  # Windows renames no folder whose files are mapped
         with writing(target, CorpusError):
-            write_header(temporary, Header(bilm, model, layer, embedder.options.width, sha256))
+            write_header(temporary, header_of)
 
 
 def _refuse_present(folder: Path, replace: bool) -> None:
@@ -248,20 +268,34 @@ class Neighbour(NamedTuple):
     place: int
 
 
-class WordIndex:
-    """All words of a corpus with their vectors, as `build_index` wrote them. The vectors stay on disk.
+class SentenceNeighbour(NamedTuple):
+    """A sentence of the corpus.
 
-    embedder: with the biLM that made the vectors.
-
-    Raises CorpusError if it has another one, or if the folder holds no index or a damaged one, and SettingsError if it
-    is stateful.
+    score: the cosine of its vector with that of the query; without `normalize` the dot product.
+    sentence: its number, from 1.
     """
+
+    score: float
+    sentence: int
+    words: list[str]
+
+
+class _Index:
+    """The vectors of a corpus and its sentences, as `build_index` wrote them. The vectors stay on disk."""
+
+    of = "words"
+    _dtype: npt.DTypeLike = np.float16
 
     def __init__(self, folder: str | os.PathLike[str], embedder: ElmoEmbedder) -> None:
         self.folder, self.embedder = expanded(folder), embedder
         self.header: Header = read_header(self.folder)
         if is_unfinished(self.folder):
             raise self._damaged("a process was killed while it replaced the files")
+        if self.header.of != self.of:
+            raise CorpusError(
+                f"{folder}: an index of {self.header.of}. Expected one of {self.of}: make it in another folder, or ask "
+                f"this one for {self.header.of} (--sentences asks for sentences)."
+            )
         got, expected = fingerprint(embedder), self.header.bilm
         if got != expected:
             model = shown(self.header.model or "unknown")
@@ -271,20 +305,20 @@ class WordIndex:
             )
         try:
             self.corpus = PreparedCorpus(self.folder)
-            self.vectors = map_array(self.folder / VECTORS, np.float16, 2)
+            self.vectors = map_array(self.folder / VECTORS, self._dtype, 2)
         except (CorpusError, OSError, ValueError) as error:
             raise self._damaged(error) from error
         if self.corpus.meta.sha256 != self.header.text:
             raise self._damaged("its text is another than that of its vectors")
-        if self.vectors.shape != (self.corpus.n_tokens, self.header.width):
-            raise self._damaged(f"vectors of shape {self.vectors.shape} for {self.corpus.n_tokens:,} words")
+        n = self.corpus.n_tokens if self.of == "words" else len(self.corpus)
+        if self.vectors.shape != (n, self.header.width):
+            raise self._damaged(f"vectors of shape {self.vectors.shape} for {n:,} {self.of}")
         layers: list[Layer] = [*range(embedder.options.layers), MIX]
         if self.header.width != embedder.options.width or self.header.layer not in layers:
             raise self._damaged("its biLM has no such layer")
-        self._ends = np.cumsum(self.corpus.lengths, dtype=np.int64)
 
     def __len__(self) -> int:
-        """The number of words."""
+        """The number of vectors."""
         return len(self.vectors)
 
     def is_of(self, source: str | os.PathLike[str], lang: str | None) -> bool:
@@ -297,6 +331,35 @@ class WordIndex:
             return False
         same_files = meta.is_of(source_files(find_files(source)), lang)
         return same_files or digest_of(read_sentences(source, lang)) == meta.sha256
+
+    def _sentence(self, number: int) -> list[str]:
+        try:
+            return self.corpus.sentence(number)
+        except CorpusError as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, reason: object) -> CorpusError:
+        return CorpusError(_INDEX_DAMAGED.format(folder=self.folder, reason=reason))
+
+
+def _refuse_fractions(**numbers: object) -> None:
+    for name, number in numbers.items():
+        if not isinstance(number, int | np.integer) or isinstance(number, bool):
+            raise SettingsError(f"{name} is {shown(number)}. Expected a whole number.")
+
+
+class WordIndex(_Index):
+    """All words of a corpus with their vectors, as `build_index` wrote them. The vectors stay on disk.
+
+    embedder: with the biLM that made the vectors.
+
+    Raises CorpusError if it has another one, or if the folder holds no index or a damaged one, and SettingsError if it
+    is stateful.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], embedder: ElmoEmbedder) -> None:
+        super().__init__(folder, embedder)
+        self._ends = np.cumsum(self.corpus.lengths, dtype=np.int64)
 
     def neighbours(
         self,
@@ -323,9 +386,7 @@ class WordIndex:
         Raises SettingsError if a number is not whole, ElmoError if the word does not occur in the sentence that often,
         and CorpusError if the index turns out to be damaged.
         """
-        for name, number in (("n", n), ("occurrence", occurrence)):
-            if not isinstance(number, int | np.integer) or isinstance(number, bool):
-                raise SettingsError(f"{name} is {shown(number)}. Expected a whole number.")
+        _refuse_fractions(n=n, occurrence=occurrence)
         words, place = find_word(sentence, word, occurrence, self.corpus.meta.language)
         layers = self.embedder.embed_sentence(words)
         query = unit_vectors(layers[:, place : place + 1], self.header.layer)[0]
@@ -350,11 +411,56 @@ class WordIndex:
 
     def _neighbour(self, row: int, cosine: float) -> Neighbour:
         number = int(np.searchsorted(self._ends, row, side="right"))
-        try:
-            words = self.corpus.sentence(number)
-        except CorpusError as error:
-            raise self._damaged(error) from error
+        words = self._sentence(number)
         return Neighbour(min(1.0, max(-1.0, cosine)), number + 1, words, row - int(self._ends[number]) + len(words))
 
-    def _damaged(self, reason: object) -> CorpusError:
-        return CorpusError(_INDEX_DAMAGED.format(folder=self.folder, reason=reason))
+
+class SentenceIndex(_Index):
+    """All sentences of a corpus with their vectors, as `build_index` wrote them. As `WordIndex` otherwise."""
+
+    of = "sentences"
+    _dtype = np.float32
+
+    def neighbours(
+        self, sentence: str | Sequence[str], n: int = 10, *, normalize: bool = True, center: bool = True
+    ) -> list[SentenceNeighbour]:
+        """Return the sentences of the corpus whose vectors are nearest to that of a sentence.
+
+        All are compared. Of equal ones, the sentence that comes first in the corpus is first. The sentence itself is
+        left out.
+
+        sentence: a text, which is split as the corpus was, or a list of words.
+        n: number of results, at most.
+        normalize: whether vectors are divided by their lengths, so that scores are cosines; false: dot products.
+        center: whether the mean of the corpus is subtracted from all vectors first. Without it, most cosines are high.
+
+        Raises SettingsError if n is no whole number, ElmoError if the sentence has no words, and CorpusError if the
+        index turns out to be damaged.
+        """
+        _refuse_fractions(n=n)
+        words = split_texts([sentence], self.corpus.meta.language)[0]
+        if not words:
+            raise ElmoError(f"the query is {shown(sentence)}, which has no words. Expected a sentence.")
+        query = _sentence_vector(self.embedder.embed_sentence(words), self.header.layer)
+        mean = self._mean if center else np.zeros_like(query)
+        change = _of_length_1 if normalize else np.asarray
+        scores = np.empty(len(self.vectors), np.float32)
+        for start, block in self._blocks():
+            scores[start : start + len(block)] = change(block - mean) @ change(query - mean)
+        places = (int(row) for row in (best_first(scores) if n > 0 else ()))
+        found = (SentenceNeighbour(float(scores[row]), row + 1, self._sentence(row)) for row in places)
+        return list(islice((each for each in found if each.words != words), max(0, n)))
+
+    @cached_property
+    def _mean(self) -> Floats:
+        total = sum(block.sum(0, dtype=np.float64) for _, block in self._blocks())
+        mean: Floats = np.divide(total, len(self.vectors)).astype(np.float32)
+        return mean
+
+    def _blocks(self) -> Iterator[tuple[int, Floats]]:
+        rows = max(1, _BLOCK // (4 * self.header.width))
+        for start in range(0, len(self.vectors), rows):
+            block = self.vectors[start : start + rows]
+            if not np.isfinite(block).all():
+                raise self._damaged("vectors that are not finite")
+            yield start, block

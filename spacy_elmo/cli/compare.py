@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, NamedTuple
@@ -69,8 +71,8 @@ def compare(
     """
     overrides = parse_config_overrides(ctx.args)
     networks = [ALONE, ELMO] if vectors is None else [ALONE, ELMO, VECTORS, BOTH]
-    files = {"train": train_file, "dev": dev_file, "test": test_file or dev_file}
-    settings = {name: str(path.absolute()) for name, path in files.items()} | {
+    files = {"train": train_file, "dev": dev_file} | ({} if test_file is None else {"test": test_file})
+    settings = {name: str(path.absolute()) for name, path in ({"test": dev_file} | files).items()} | {
         "pipeline": pipeline,
         "lang": lang,
         "model": model,
@@ -144,13 +146,16 @@ def _converted(file: Path, target: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         try:
-            app(["convert", str(file), folder], standalone_mode=False)
+            with redirect_stdout(io.StringIO()) as said:  # its advice is on other uses
+                app(["convert", str(file), folder], standalone_mode=False)
             (made,) = Path(folder).iterdir()
-        except (SystemExit, Exception) as error:  # spaCy has said why, or its reader failed anywhere
-            why = "see above" if isinstance(error, SystemExit) else error
+        except (SystemExit, Exception) as error:  # spaCy says why, or its reader failed anywhere
+            why = said.getvalue().strip() if isinstance(error, SystemExit) else error
             raise CommandError(
                 f"{file}: not converted ({why}). Expected .conllu, .iob, .conll or .json, as spacy convert reads them."
             ) from error
+        if "No sentence boundaries" in said.getvalue():
+            msg.warn(f"{file}: no sentence boundaries. Expected an empty line after each sentence.")
         if not len(DocBin().from_disk(made)):
             raise CommandError(f"{file}: no sentence in it. Expected .conllu, .iob, .conll or .json with some.")
         shutil.copyfile(made, target)
@@ -184,7 +189,7 @@ def _run(
     fix_random_seed()
     setup_gpu(gpu_id, silent=True)
     nlp = spacy.load(best)
-    reader = nlp.config.interpolate()["corpora"]["dev"] | {"path": str(data["test"])}
+    reader = nlp.config.interpolate()["corpora"]["dev"] | {"path": str(data.get("test", data["dev"]))}
     scores = nlp.evaluate(list(registry.resolve({"corpus": reader})["corpus"](nlp)))
     megabytes = sum(file.stat().st_size for file in best.rglob("*") if file.is_file()) / 1e6
     kept = {name: value for name, value in scores.items() if isinstance(value, float)}

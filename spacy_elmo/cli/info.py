@@ -174,10 +174,10 @@ def _show_files(paths: list[Path]) -> bool:
                     found = _rows(path, kind, options, contents)
                 sha256 = sha256_of(path)  # after the checks, since it takes long for a large file
                 if kind == OPTIONS and options is not None:
-                    embedded = sha256 == sha256_of(Path(embedded_files()[0]))
-                    found.append(("model", _named(EMBEDDED) if embedded else _by_sizes(options)))
-                    if not has_weights:
-                        found += _reader_rows(options, contents, None)
+                    if not has_weights:  # which tell the model
+                        is_mini = options == read_options(embedded_files()[0])
+                        model = f"the sizes of {EMBEDDED}, and of others" if is_mini else _by_sizes(options)
+                        found += [("model", model), *_reader_rows(options, contents, None)]
                 elif kind == WEIGHTS:
                     found.append(("model", _model_of(options, sha256)))
                     if options is not None:

@@ -1,13 +1,16 @@
-"""`elmo neighbours`: the words of a corpus that are nearest to a word in a sentence of one's own."""
+"""`elmo neighbours`: the words of a corpus nearest to a word in a sentence of one's own, or its nearest sentences."""
 
 import shutil
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from textwrap import shorten
 
+import typer
 from spacy.cli._util import Arg, Opt, import_code
 
 from ..allennlp.embedder import ElmoEmbedder
-from ..analysis.neighbours import MIX, Layer, WordIndex, build_index, find_word, is_index
+from ..analysis.neighbours import MIX, Layer, SentenceIndex, WordIndex, build_index, find_word, is_index
 from ..errors import CommandError, CorpusError, shown
 from ..formats.atomic import writing
 from ..modules.loading import EMBEDDED
@@ -29,11 +32,16 @@ from .shared import (
 )
 from .similar import marked
 
+_INDEX: tuple[type[WordIndex], type[SentenceIndex]] = (WordIndex, SentenceIndex)
+
 
 def neighbours(
     corpus: Path = Arg(..., metavar="CORPUS", help=f"{TEXTS}; or the folder of an index"),
     query: str = Opt(..., "--query", "-q", metavar="TEXT", help="A sentence of your own"),
-    word: str = Opt(..., "--word", "-w", metavar="WORD", help="The word in it, exactly as it is written there"),
+    word: str | None = Opt(None, "--word", "-w", metavar="WORD", help="The word in it, exactly as it is written there"),
+    sentences: bool = Opt(False, "--sentences", help="Find the nearest sentences, without a word"),
+    normalize: bool = Opt(True, help="Sentences: compare by the cosine, or else by the dot product"),
+    center: bool = Opt(True, help="Sentences: subtract the mean vector of the corpus first"),
     occurrence: int = Opt(1, min=1, metavar="N", help="Which one, if the word occurs several times in the query"),
     index: Path | None = Opt(
         None,
@@ -50,17 +58,28 @@ def neighbours(
     pipe: PipeName = None,
     code: Code = None,
     lang: Lang = None,
-    layer: str | None = Opt(None, metavar="LAYER", help="Layer, or mix: the mean of all; default: the last one"),
+    layer: str | None = Opt(None, metavar="LAYER", help="Layer, or mix: the mean; default: the last; of sentences mix"),
     gpu_id: GpuId = -1,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Find the words of a corpus nearest to one of yours.
 
-    Your word is in a sentence of your own: --query and --word.
-    The vectors of all words of the corpus are written to an index once, with --index. Later queries read it.
+    Your word is in a sentence of your own: --query and --word. With --sentences, it finds the nearest sentences to
+    --query. The vectors of the corpus are written to an index once, with --index. Later queries read it.
     """
     import_code(code)
+    of_words = {
+        "--word": word is not None,
+        "--occurrence": occurrence > 1,
+        "--other-words": other_words,
+        "--one-per-sentence": one_per_sentence,
+    }
+    of_sentences = {"--no-normalize": not normalize, "--no-center": not center}
+    for option in [option for option, given in (of_words if sentences else of_sentences).items() if given]:
+        raise CommandError(f"{option} was given {'with' if sentences else 'without'} --sentences. Leave it out.")
+    if word is None and not sentences:
+        raise typer.BadParameter("--word is missing. Expected the word in the query, or --sentences.")
     embedder = embedder_of(bilm_of(model, pipe), gpu_id)
     with TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         if is_index(corpus):
@@ -69,9 +88,10 @@ def neighbours(
                 raise CommandError(
                     f"{option} was given, but {corpus} is an index, which has its own. Leave out {option}."
                 )
-            opened = WordIndex(corpus, embedder)
+            opened = _INDEX[sentences](corpus, embedder)
         else:
-            find_word(query, word, occurrence, lang)  # before all words of the corpus are embedded
+            if word is not None:
+                find_word(query, word, occurrence, lang)  # before all words of the corpus are embedded
             source = corpus
             if corpus == STANDARD_INPUT:
                 from ..corpus.reading import standard_input
@@ -81,32 +101,45 @@ def neighbours(
                     shutil.copyfileobj(standard_input(), file)
             folder = index or Path(scratch, "index")
             try:
-                opened = _open_index(source, folder, embedder, lang, _layer_of(layer), model, replace=force)
+                of_index = (source, folder, embedder, lang, _layer_of(layer), model)
+                opened = _open_index(*of_index, replace=force, sentences=sentences)
             except CorpusError as error:
                 raise CorpusError(str(error).replace(str(source), source_of(corpus))) from error
         meta, of = opened.corpus.meta, opened.header.layer
-        words, place = find_word(query, word, occurrence, meta.language)
-        found = opened.neighbours(
-            words, word, n, occurrence=occurrence, other_words=other_words, one_per_sentence=one_per_sentence
-        )
-        n_words, n_sentences = len(opened), len(opened.corpus)
+        score, how = "cosine", "cosine of their vectors"
+        if isinstance(opened, SentenceIndex):
+            asked: dict[str, object] = {"sentence": query}
+            title = shorten(query, WIDEST, placeholder=" ...")
+            nearest = opened.neighbours(query, n, normalize=normalize, center=center)
+            near = [{"score": value, "number": k, "sentence": " ".join(other)} for value, k, other in nearest]
+            score = "cosine" if normalize else "dot product"
+            how = f"{score} of their vectors" + ", from which the mean of the corpus is subtracted," * center
+            rows = [(f"{v:.3f}", k, shorten(" ".join(other), 90, placeholder=" ...")) for v, k, other in nearest]
+        else:
+            assert word is not None  # as was checked
+            words, place = find_word(query, word, occurrence, meta.language)
+            found = opened.neighbours(
+                words, word, n, occurrence=occurrence, other_words=other_words, one_per_sentence=one_per_sentence
+            )
+            near = [
+                {"cosine": cosine, "word": other[i], "number": number, "place": i, "sentence": " ".join(other)}
+                for cosine, number, other, i in found
+            ]
+            asked = {"word": word, "place": place, "sentence": " ".join(words)}
+            title = marked(words, place)
+            rows = [(f"{cosine:.3f}", number, marked(other, i)) for cosine, number, other, i in found]
+        n_words, n_sentences = int(opened.corpus.n_tokens), len(opened.corpus)
     if as_json:
-        near = [
-            {"cosine": cosine, "word": other[i], "number": number, "place": i, "sentence": " ".join(other)}
-            for cosine, number, other, i in found
-        ]
         counts = {"words": n_words, "sentences": n_sentences, "bad_lines": meta.report.n_bad}
-        asked = {"word": word, "place": place, "sentence": " ".join(words)}
         print_json({"query": asked, "layer": of, "corpus": counts, "neighbours": near})
         return
-    msg.text(f"query: {marked(words, place)}")
+    msg.text(f"query: {title}")
     where = "the mean of all layers" if of == MIX else f"layer {of}"
-    msg.text(f"compared with {n_words:,} words in {n_sentences:,} sentences, by the cosine of their vectors in {where}")
+    others = f"{n_sentences:,} sentences" if sentences else f"{n_words:,} words in {n_sentences:,} sentences"
+    msg.text(f"compared with {others}, by the {how} in {where}")
     if meta.report.n_bad:
         msg.warn(f"{meta.report.n_bad:,} bad lines of the corpus were left out")
-    rows = [(f"{cosine:.3f}", number, marked(other, i)) for cosine, number, other, i in found]
-    header = ("cosine", "number", "sentence")
-    msg.table(rows, header=header, divider=True, aligns=("r", "r", "l"), max_col=WIDEST)
+    msg.table(rows, header=(score, "number", "sentence"), divider=True, aligns=("r", "r", "l"), max_col=WIDEST)
 
 
 def _layer_of(value: str | None) -> Layer | None:
@@ -126,12 +159,14 @@ def _open_index(
     model: str,
     *,
     replace: bool,
-) -> WordIndex:
+    sentences: bool,
+) -> WordIndex | SentenceIndex:
     """Return the index of a corpus, which is written if it is missing, or if `replace` is true."""
     if replace or not is_index(folder):
-        build_index(corpus, folder, embedder, lang=lang, layer=layer, model=model, replace=replace, progress=True)
-        return WordIndex(folder, embedder)
-    index = WordIndex(folder, embedder)
+        write = partial(build_index, replace=replace, progress=True, sentences=sentences)
+        write(corpus, folder, embedder, lang=lang, layer=layer, model=model)
+        return _INDEX[sentences](folder, embedder)
+    index = _INDEX[sentences](folder, embedder)
     if not index.is_of(corpus, lang) or layer not in (None, index.header.layer):
         meta = index.corpus.meta
         raise CorpusError(

@@ -15,16 +15,16 @@ Stored = Enum("Stored", {"float16": "float16", "float32": "float32", "none": "no
 def pack(
     model: str = Arg(..., metavar="MODEL", help=MODEL),
     output: Path = Arg(..., metavar="OUT", help="Folder to write"),
-    mantissa_bits: int = Opt(10, min=1, max=_ALL_BITS, metavar="N", help="Bits of the weights' mantissas; 23: all"),
-    bits: int | None = Opt(None, min=2, max=16, metavar="N", help="Bits of the matrices, in steps for each output"),
-    softmax: Stored = Opt(Stored.float16, help="Type of the stored softmax; float32: unchanged; none: left out"),
+    mantissa_bits: int = Opt(10, min=1, max=_ALL_BITS, metavar="N", help="Bits of each mantissa; 23: unchanged"),
+    bits: int | None = Opt(None, min=2, max=16, metavar="N", help="Bits of the values in matrices, such as 8"),
+    softmax: Stored = Opt(Stored.float16, help="Type of the softmax; float32: unchanged; none: left out"),
     pipe: PipeName = None,
     force: Force = False,
 ) -> None:
     """Write a smaller copy of a biLM.
 
-    Its weights are rounded, and its HDF5 files are compressed. The weights are still stored as float32, so AllenNLP,
-    bilm-tf and other programs can read them through HDF5. Of a saved pipeline, this writes the biLM as it was tuned.
+    The copy has rounded weights in compressed HDF5 files. They are stored as float32, so AllenNLP, bilm-tf and other
+    programs can read them. MODEL may also be a saved pipeline: the copy then has its biLM as it was tuned.
     """
     from ..pretraining.language_model import SOFTMAX
     from ..pretraining.pack import pack as pack_model
@@ -32,20 +32,17 @@ def pack(
     told = f"stopped. Nothing was written to {output}."
     with telling_if_stopped(told), folder_of_bilm(model, pipe) as folder:
         packed = pack_model(folder, output, mantissa_bits, softmax.value, force, bits)
-    is_packed = packed.largest == 0 and mantissa_bits < _ALL_BITS
-    if not is_packed or SOFTMAX in packed.sizes:
-        total = [sum(sizes) for sizes in zip(*packed.sizes.values())]
-        rows = [(name, *sizes) for name, sizes in packed.sizes.items()] + [("together", *total)]
-        cells = [(name, f"{before:,}", f"{after:,}", f"{after / max(1, before):.0%}") for name, before, after in rows]
-        msg.table(cells, header=("bytes", "before", "after", ""), divider=True, aligns=("l", "r", "r", "r"))
-        parts = [(name, f"{change:.2g}") for name, change in packed.norms.items() if not name.endswith("bias")]
-        msg.table(parts, header=("matrix", "change / norm"), divider=True, aligns=("l", "r"), max_col=60)
-        msg.text(f"relative change of the weights: {packed.largest:.2g} at most, {packed.mean:.2g} in the mean")
-    if is_packed:
-        msg.info(
-            f"{model} was packed before: the copy has the same weights. For a smaller one give --bits with fewer bits, "
-            "best of the biLM that was not packed."
-        )
-    elif SOFTMAX not in packed.sizes and softmax.value != "none":
+    if packed.largest == 0 and mantissa_bits < _ALL_BITS:
+        told = f"{model} was packed before: the copy has the same weights. Fewer --bits make it smaller."
+        msg.good(f"{output}: written. {told}")
+        return
+    total = [sum(sizes) for sizes in zip(*packed.sizes.values())]
+    rows = [(name, *sizes) for name, sizes in packed.sizes.items()] + [("together", *total)]
+    cells = [(name, f"{before:,}", f"{after:,}", f"{after / max(1, before):.0%}") for name, before, after in rows]
+    msg.table(cells, header=("bytes", "before", "after", ""), divider=True, aligns=("l", "r", "r", "r"))
+    parts = [(name, f"{change:.2g}") for name, change in packed.norms.items() if not name.endswith("bias")]
+    msg.table(parts, header=("matrix", "change / norm"), divider=True, aligns=("l", "r"), max_col=60)
+    msg.text(f"relative change of the weights: {packed.largest:.2g} at most, {packed.mean:.2g} in the mean")
+    if SOFTMAX not in packed.sizes and softmax.value != "none":
         msg.info(f"{model} has no softmax")
     msg.good(f"{output}: written")

@@ -7,8 +7,11 @@ from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError
 from ..formats.text import blank
 from ..modules.loading import EMBEDDED
+from ..pretraining.vocabulary import SPECIAL, UNKNOWN
 from .console import msg, print_json
 from .shared import Json, LangOfCard
+
+_IN_LINE = 2  # words of a column in one line of the table
 
 
 def predict(
@@ -30,6 +33,11 @@ def predict(
     if as_json:
         print_json([{"word": word} | place._asdict() for word, place in zip(words, found)])
         return
-    shown = [[" ".join(f"{word} {100 * p:.3g}%" for word, p in place) for place in places] for places in found]
-    rows = [(word, *places) for word, places in zip(words, shown)]
+    rows = []
+    for word, places in zip(words, found):
+        shown = [[f"{expected} {100 * p:.3g}%" for expected, p in place] for place in places]
+        for start in range(0, len(shown[0]), _IN_LINE):
+            rows.append(["" if start else word, *(" ".join(place[start : start + _IN_LINE]) for place in shown)])
     msg.table(rows, header=("word", "forward", "backward", "both"), divider=True, max_col=60)
+    if any(word == SPECIAL[UNKNOWN] for places in found for place in places for word, _ in place):
+        msg.text(f"{SPECIAL[UNKNOWN]}: any word that is not in the biLM's vocabulary")

@@ -30,11 +30,12 @@ def pretrain(
     config: Path = Arg(..., metavar="CONFIG", help="As init-pretrain-config writes it", exists=True, dir_okay=False),
     output: Path = Arg(..., metavar="OUT", help="Folder of the run; a stopped run is resumed", file_okay=False),
     restart: bool = Opt(False, "--restart", help="Begin anew; an earlier run in OUT is renamed to OUT.1"),
+    force: bool = Opt(False, "--force", "-F", help="Start a run in a folder that has other files"),
 ) -> None:
     """Train a biLM on text, or resume a stopped run.
 
-    Settings can be overridden here: --training.epochs 2 is epochs in the section training.
-    Ctrl-C, SIGTERM and SIGHUP write a checkpoint and end the run; the same command resumes it,
+    Each setting of the config is an option, too: --training.epochs 2 sets epochs in the section training.
+    Ctrl-C, SIGTERM and SIGHUP stop the run after it has saved a checkpoint. To resume it, run the same command again,
     without --restart.
     """
     from ..pretraining import run
@@ -62,8 +63,9 @@ def pretrain(
         try:
             if restart and output.name in ("", ".."):
                 output = output.resolve()  # a folder without a name can't be renamed
+            if not rank and (restart or not force):
+                refuse_other_folder(output, restart)
             if restart and not rank:
-                refuse_other_folder(output)
                 renamed = _move_aside(output, settings)
                 if renamed is not None:
                     reporter.message(f"the earlier run is kept in {renamed}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -106,6 +107,7 @@ _CARD_LINE = """
 
 {told} What stands above was measured before.
 """
+_EARLIER = re.compile(rb"\r?\n## Packed\r?\n.*?(?=\r?\n## |\Z)", re.DOTALL)  # of a biLM that was packed before
 _MANTISSAS = """\
 The mantissas of the weights are rounded to {bits} bits. They change by {largest:.2g} of themselves at most, by \
 {mean:.2g} in the mean."""
@@ -170,7 +172,9 @@ def pack(
                 told = _STEPS.format(bits=bits, norm=max(norms.values()), mantissa_bits=mantissa_bits)
             told += "" if full is None else f" The softmax is stored as {softmax}."
             with writing(output, WeightsError):
-                card = (folder / files.CARD).read_bytes() + _CARD_LINE.format(told=told).encode()
+                card = (folder / files.CARD).read_bytes()
+                if largest:  # otherwise the weights are as they were
+                    card = _EARLIER.sub(b"", card) + _CARD_LINE.format(told=told).encode()
                 (temporary / files.CARD).write_bytes(card)
         before = [folder] if full is None else [folder, softmax_folder(model) or folder]
         sizes = {path.name: (_size(path.name, before), path.stat().st_size) for path in sorted(temporary.iterdir())}

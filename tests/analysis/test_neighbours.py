@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from neighbour_cases import CORPUS, brute_force
 
-from spacy_elmo import ElmoEmbedder, WordIndex, build_index
+from spacy_elmo import ElmoEmbedder, SentenceIndex, WordIndex, build_index
 from spacy_elmo.analysis import neighbours
 from spacy_elmo.analysis.neighbours import unit_vectors
 from spacy_elmo.errors import CorpusError, ElmoError, SettingsError
@@ -283,3 +283,43 @@ def test_an_index_of_version_0_1(golden: Path, embedder: ElmoEmbedder) -> None:
     found = WordIndex(golden / "written_by_0_1" / "index", embedder).neighbours("we sat by the river bank .", "bank", 3)
     assert [(neighbour.sentence, neighbour.place) for neighbour in found] == [(3, 4), (7, 6), (20, 4)]
     assert [neighbour.cosine for neighbour in found] == pytest.approx([0.9970, 0.9934, 0.9912], abs=1e-4)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("center", [True, False])
+def test_the_nearest_sentences(
+    normalize: bool, center: bool, text: Path, tmp_path: Path, embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_index(text, tmp_path / "index", embedder, sentences=True)
+    query = "She sat on the bank ."
+    vectors = embedder.encode([query, *CORPUS], lang=None).astype(np.float64)
+    if center:
+        vectors -= vectors[1:].mean(0)
+    if normalize:
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    expected = vectors[1:] @ vectors[0]
+    monkeypatch.setattr(neighbours, "_BLOCK", 4 * 2 * embedder.options.width)  # of two sentences
+    found = SentenceIndex(tmp_path / "index", embedder).neighbours(query, 99, normalize=normalize, center=center)
+    np.testing.assert_allclose([each.score for each in found], np.sort(expected)[::-1], atol=1e-5)
+    np.testing.assert_allclose([expected[each.sentence - 1] for each in found], np.sort(expected)[::-1], atol=1e-5)
+    assert [" ".join(each.words) for each in found] == [CORPUS[each.sentence - 1] for each in found]
+
+
+def test_an_index_of_sentences(index: WordIndex, text: Path, tmp_path: Path, embedder: ElmoEmbedder) -> None:
+    build_index(text, tmp_path / "sentences", embedder, sentences=True, layer=1)
+    of_sentences = SentenceIndex(tmp_path / "sentences", embedder)
+    assert len(of_sentences) == len(CORPUS)
+    expected = [embedder.embed_sentence(line.split())[1].mean(0) for line in CORPUS]
+    np.testing.assert_allclose(of_sentences.vectors, expected, atol=1e-6)
+    assert CORPUS[1] not in {" ".join(each.words) for each in of_sentences.neighbours(CORPUS[1])}
+    assert len(of_sentences.neighbours(CORPUS[1], 2)) == 2
+    with pytest.raises(ElmoError, match="the query is ' ', which has no words"):
+        of_sentences.neighbours(" ")
+    with pytest.raises(CorpusError, match=r"an index of sentences\. Expected one of words"):
+        WordIndex(of_sentences.folder, embedder)
+    with pytest.raises(CorpusError, match=r"an index of words\. Expected one of sentences"):
+        SentenceIndex(index.folder, embedder)
+    vectors = np.lib.format.open_memmap(of_sentences.folder / "vectors.npy", mode="r+")
+    vectors[2] = np.nan
+    with pytest.raises(CorpusError, match="not finite"):
+        SentenceIndex(of_sentences.folder, embedder).neighbours(CORPUS[0])

@@ -97,6 +97,9 @@ def test_the_table(data: list[str], alone: list[float], elmo: list[float], row: 
     trained({"x alone": alone, "[x; ELMo]": elmo})
     told = " ".join(run("elmo", "compare", "out", *data, "--seeds", len(alone)).split())
     assert row in told
+    assert "group sentences" not in told  # spaCy's advice on conversion
+    assert "no sentence boundaries" not in told
+    assert not Path("out/corpus/test.spacy").exists()
     assert "minutes of training 1.5 1.5 megabytes 6 6 words a second 1,234 1,234" in told
     assert "sents_f" not in told  # ner sets no sentences
     (doc,) = list(DocBin().from_disk("out/corpus/train.spacy").get_docs(spacy.blank("en").vocab))[:1]
@@ -132,6 +135,8 @@ def test_a_folder_with_other_files_is_refused(data: list[str]) -> None:
 def test_a_command_that_failed_can_be_corrected(data: list[str]) -> None:
     """Nothing was trained, so other data are no other comparison."""
     Path("empty.json").write_text("[]")
-    run("elmo", "compare", "out", *data[:2], "--dev", "empty.json", code=1)
+    Path("flat.conll").write_text("Bonn B-LOC\nrocks O\n")
+    told = run("elmo", "compare", "out", "--train", "flat.conll", "--dev", "empty.json", code=1)
+    assert "flat.conll: no sentence boundaries" in " ".join(told.split())
     assert "its trainings had" not in run("elmo", "compare", "out", *data, "--pipeline", "nothing", code=1)
     assert "no component that is trained" not in run("elmo", "compare", "out", *data[:2], "--dev", "none", code=1)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet
 import pytest
 import spacy
-from commands import run
+from commands import invoke, run
 
 from spacy_elmo import ElmoEmbedder, predict_words
 from spacy_elmo.cli.explore import PREDICTED_WORDS
@@ -232,6 +232,10 @@ def test_predict_prints_each_place(model):
     assert [place.pop("word") for place in found] == [token.text for token in doc]
     expected = predict_words(doc, 3, 2, model)._asdict()
     assert found[3] == {name: [list(pair) for pair in words] for name, words in expected.items()}
+    lines = invoke("elmo", "predict", "The cat sat", "--model", model).output.splitlines()
+    assert max(map(len, lines)) <= 100
+    assert " ".join(" ".join(lines).split()).count("%") == 3 * 3 * 5
+    assert "<UNK>: any word that is not in the biLM's vocabulary" in lines
 
 
 def test_occurrences_without_tags_are_coloured_by_the_word(tmp_path: Path) -> None:

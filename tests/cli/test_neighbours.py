@@ -110,3 +110,23 @@ def test_refusals(text: Path, tmp_path: Path) -> None:
         assert part in run(*arguments, code=1)
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
     run(text, "-w", "bank", code=2)
+
+
+def test_sentences(text: Path, tmp_path: Path) -> None:
+    query = ("--sentences", "-q", "The bank raised its prices .", *SMALL, "-i", tmp_path / "index")
+    embedder = ElmoEmbedder(GOLDEN)
+    vectors = embedder.encode([query[2], *LINES], lang=None).astype(np.float64)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    printed = json.loads(run(text, *query, "--no-center", "--json"))
+    assert printed["layer"] == "mix"
+    for one in printed["neighbours"]:
+        assert one["sentence"] == LINES[one["number"] - 1]
+        assert one["score"] == pytest.approx(vectors[one["number"]] @ vectors[0], abs=1e-5)
+    output = " ".join(run(tmp_path / "index", *query[:-2], "-n", 1).split())
+    assert "compared with 4 sentences, by the cosine of their vectors, from which the mean" in output
+    assert "2 The bank raised its rates ." in output
+    assert "dot product" in run(text, *query, "--no-normalize")
+    assert "--sentences asks for sentences" in run(text, *QUERY, "-i", tmp_path / "index", code=1)
+    assert "--word was given with --sentences" in run(text, *QUERY, "--sentences", code=1)
+    assert "--no-center was given without --sentences" in run(text, *QUERY, "--no-center", code=1)
+    assert "--word is missing" in run(text, "-q", "a bank", code=2)

@@ -37,7 +37,10 @@ def test_sizes_and_changes_are_printed(model: Path, tmp_path: Path) -> None:
     assert "relative change of the weights: 0.00049 at most, 0.000" in output  # half of the last of 10 bits
     assert LanguageModel.load(tmp_path / "packed").words == model_of().words
     assert "was packed before" not in output
-    assert "was packed before: the copy has the same weights" in run("pack", tmp_path / "packed", tmp_path / "b")
+    output = run("pack", tmp_path / "packed", tmp_path / "b")
+    assert "b: written" in output
+    assert "was packed before: the copy has the same weights" in output
+    assert "bytes before" not in output
 
 
 def test_the_bilm_of_a_saved_pipeline(model: Path, tmp_path: Path) -> None:

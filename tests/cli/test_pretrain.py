@@ -149,6 +149,18 @@ def test_other_processes_say_nothing_but_errors(stub: Loop, monkeypatch: pytest.
     assert "process 3: the disk is full" in run("run.cfg", "out", code=1)
 
 
+def test_a_folder_with_other_files(stub: Loop) -> None:
+    Path("out").mkdir()
+    run("run.cfg", "out")  # empty
+    Path("out", "notes.txt").touch()
+    assert "out: holds files, but no run.json" in run("run.cfg", "out", code=1)
+    assert "add --force" in run("run.cfg", "out", code=1)
+    run("run.cfg", "out", "--force")
+    Path("out", "run.json").touch()
+    run("run.cfg", "out")  # resumed
+    assert len(stub.calls) == 3
+
+
 def test_restart_keeps_what_was_there(stub: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is kept" not in run("run.cfg", "out", "--restart")  # nothing was there
     for number in (1, 2):

@@ -78,6 +78,25 @@ def test_an_adaptive_softmax(tmp_path: Path) -> None:
         assert torch.equal(loaded.state_dict()[name], values.half().float())
 
 
+def test_the_card_tells_what_was_rounded(model: Path, tmp_path: Path) -> None:
+    card = b"# Mine\n\nperplexity 50\n" + b"\xff"  # copied unchanged, even if it is not UTF-8
+    (model / "README.md").write_bytes(card)
+    pack(model, tmp_path / "packed", 12)
+    text = (tmp_path / "packed" / "README.md").read_bytes()
+    assert text.startswith(card)
+    added = text[len(card) :].decode()
+    for part in ("## Packed", "to 12 bits", "0.00012 of themselves at most", "The softmax is stored as float16."):
+        assert part in added
+    pack(tmp_path / "packed", tmp_path / "same", 12)  # changes nothing, so what was told stays
+    assert (tmp_path / "same" / "README.md").read_bytes() == text
+    (tmp_path / "packed" / "README.md").write_bytes(text + b"\n## Limits\n\nMany.\n")
+    pack(tmp_path / "packed", tmp_path / "twice", 5)
+    again = (tmp_path / "twice" / "README.md").read_bytes()
+    assert again.startswith(card + b"\n## Limits\n\nMany.\n\n## Packed\n\nThe mantissas")
+    assert b"to 5 bits" in again
+    assert again.count(b"## Packed") == 1
+
+
 def test_official_files_with_projections_of_their_own(golden: Path, tmp_path: Path) -> None:
     for name in ("random_a", "random_b"):
         options = read_options(golden / name / "options.json")
