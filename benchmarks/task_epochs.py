@@ -43,8 +43,8 @@ def without_elmo(block: Any) -> Any:
     return {name: without_elmo(value) for name, value in block.items() if name != "elmo"}
 
 
-def pipeline(config: dict[str, Any], elmo: dict[str, Any] | None, width: int, input_only: bool = False) -> Language:
-    """Make the components of a config. elmo: settings of the pipe; None: x alone. width: of the vectors."""
+def pipeline(config: dict[str, Any], elmo: dict[str, Any] | None, input_only: bool = False) -> Language:
+    """Make the components of a config. elmo: settings of the pipe; None: x alone."""
     components = copy.deepcopy(dict(config["components"]))
     nlp = spacy.blank(config["nlp"]["lang"])
     for name in config["nlp"]["pipeline"]:
@@ -56,20 +56,18 @@ def pipeline(config: dict[str, Any], elmo: dict[str, Any] | None, width: int, in
             continue
         if elmo is None:
             block = without_elmo(block)
-        else:
-            _set_width(block, width, input_only)
+        elif input_only:
+            _remove_output(block)
         nlp.add_pipe(factory, name=name, config=block)
     return nlp
 
 
-def _set_width(block: dict[str, Any], width: int, input_only: bool) -> None:
-    if input_only and "output_elmo" in block:
+def _remove_output(block: dict[str, Any]) -> None:
+    if "output_elmo" in block:
         block["output_elmo"] = None
-    if block.get("@architectures") == "spacy-elmo.Listener.v1":
-        block["width"] = width
     for value in block.values():
         if isinstance(value, dict):
-            _set_width(value, width, input_only)
+            _remove_output(value)
 
 
 def examples(nlp: Language, sentences: Sentences) -> list[Example]:
@@ -142,13 +140,11 @@ def in_turns(first: Run, second: Run, names: tuple[str, str]) -> list[tuple[floa
 
 def with_cache(config: dict[str, Any], sentences: Sentences, args: argparse.Namespace) -> None:
     """Print what an epoch costs with ELMo, beside x alone and beside ELMo without the cache."""
-    options = options_of(args.size)
     with tempfile.TemporaryDirectory() as folder:
-        model = {} if args.size == "mini" else {"model": write_model(Path(folder), options, sentences)}
-        alone = Run(pipeline(config, None, options.width), sentences, WORDS)
+        model = {} if args.size == "mini" else {"model": write_model(Path(folder), options_of(args.size), sentences)}
+        alone = Run(pipeline(config, None), sentences, WORDS)
         cached, uncached = (
-            Run(pipeline(config, {**model, "cache_mb": size}, options.width, args.input_only), sentences, WORDS)
-            for size in (8192, 0)
+            Run(pipeline(config, {**model, "cache_mb": size}, args.input_only), sentences, WORDS) for size in (8192, 0)
         )
         alone.epoch()
         print(f"first epoch with the cache: {cached.epoch():.2f} s")
@@ -179,8 +175,7 @@ def with_numpy(config: dict[str, Any], sentences: Sentences, args: argparse.Name
     """Print what an epoch costs with numpy's matrix multiplications, beside one with BLIS."""
     rates = [gigaflops(NumpyOps(use_blis=use_blis)) for use_blis in (True, False)]
     print(f"1,000 x 384 by 384 x 288 numbers: BLIS {rates[0]:.0f}, numpy {rates[1]:.0f} GFLOPS")
-    width = options_of("mini").width
-    blis, numpy = (Run(pipeline(config, {"cache_mb": 8192}, width), sentences, WORDS) for _ in range(2))
+    blis, numpy = (Run(pipeline(config, {"cache_mb": 8192}), sentences, WORDS) for _ in range(2))
     registry.callbacks.get("spacy-elmo.NumpyGemm.v1")()(numpy.nlp)
     blis.epoch()
     numpy.epoch()

@@ -15,7 +15,7 @@ NAMES = ("tagger", "ner", "textcat", "answers", "entailment", "coreference", "ro
 FORMS = [f"{name}{form}" for name in NAMES for form in ("", "_elmo")]
 ELMO = {
     "@architectures": "spacy-elmo.Tok2Vec.v1",
-    "source": {"@architectures": "spacy-elmo.Listener.v1", "width": 256, "upstream": "elmo"},
+    "source": {"@architectures": "spacy-elmo.Listener.v1", "width": None, "upstream": "elmo"},
 }
 
 

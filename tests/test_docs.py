@@ -185,7 +185,7 @@ def test_your_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(doc._.elmo_layers, expected, atol=1e-5)
 
 
-def add_tagger(nlp: Language, factory: str = "tagger", *, width: int = 256) -> None:
+def add_tagger(nlp: Language, factory: str = "tagger", *, width: int | None = None) -> None:
     """Add a component that listens, ELMo alone its input."""
     source = {"@architectures": "spacy-elmo.Listener.v1", "width": width, "upstream": "elmo"}
     block = {"@architectures": "spacy-elmo.Tok2Vec.v1", "source": source, "mix": {"@layers": "spacy-elmo.ScalarMix.v1"}}

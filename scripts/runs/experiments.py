@@ -34,13 +34,12 @@ class Network(NamedTuple):
     places: tuple[str, ...] = ()  # where ELMo stands, of "input" and "output"; empty: as in the config
     blocks: Mapping[str, Mapping[str, Any]] = {}  # sections that are put into the config
     share: int = 100  # of the training part that it learns from, in %
-    width: int | None = None  # of the vectors of another biLM than the embedded one
 
 
-def _other_bilm(title: str, folder: str, width: int | None = None) -> Network:
+def _other_bilm(title: str, folder: str) -> Network:
     """Return [x; ELMo] with another biLM than the embedded one."""
     files = {"options_file": f"{folder}/options.json", "weight_file": f"{folder}/weights.hdf5"}
-    return Network(title, settings={f"components.elmo.model.{key}": file for key, file in files.items()}, width=width)
+    return Network(title, settings={f"components.elmo.model.{key}": file for key, file in files.items()})
 
 
 BASELINE, ELMO, RANDOM, VECTORS, BOTH, MIDI = "baseline", "elmo", "random", "vectors", "vectors_elmo", "midi"
@@ -51,7 +50,7 @@ NETWORKS = {
     RANDOM: _other_bilm("[x; biLM with random weights]", "assets/random_bilm"),
     VECTORS: Network("x with static vectors", elmo=False, vectors=True),
     BOTH: Network("[x with static vectors; ELMo]", vectors=True),
-    MIDI: _other_bilm("[x; ELMo] with en_midi", "packages/en_midi/spacy_elmo_en_midi", width=512),
+    MIDI: _other_bilm("[x; ELMo] with en_midi", "packages/en_midi/spacy_elmo_en_midi"),
     TUNED: _other_bilm("[x; tuned]", "assets/tuned/{task}"),
     # trained for half an hour of one core, as the vectors are (scripts/bilms/embeddings.py)
     PRETRAINED: Network("x initialised by `spacy pretrain`", elmo=False, pretrained=True),

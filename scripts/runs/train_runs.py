@@ -74,8 +74,6 @@ def network_config(task: Task, network: Network) -> Config:
             section.update({key: Config(elmo).copy() if at in network.places else None for at, key in _PLACES.items()})
         if section.get("@layers") == "spacy-elmo.ScalarMix.v1":
             section.update(network.mix)
-        if network.width is not None and section.get("@architectures") == "spacy-elmo.Listener.v1":
-            section["width"] = network.width
     if network.share < 100:
         config["paths"]["train"] = config["paths"]["train"].removesuffix(".spacy") + f"-{network.share}.spacy"
     return config

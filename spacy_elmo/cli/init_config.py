@@ -114,7 +114,7 @@ def task_config(
     tasks = [name for name in pipeline if name != SENTENCIZER]
     before = [name for name in pipeline if name == SENTENCIZER]
     check_names(nlp, pipeline, paths["knowledge_base"])
-    width = load_arrays(paths["elmo_options"], paths["elmo_weights"], bilm)[0].width
+    load_arrays(paths["elmo_options"], paths["elmo_weights"], bilm)  # raises if they can't be used
     named = {name: str(path) for name, path in paths.items() if path is not None}
     for path in [*named.values(), bilm or ""]:
         if "$" in path:  # `spacy train` reads a config twice, and a dollar means itself only if it is read once
@@ -135,11 +135,11 @@ def task_config(
     components[ELMO] = {"factory": ELMO, "model": model}
     if set(tasks) != {LINKER}:  # nobody but the listeners needs the layers
         components[ELMO]["store"] = "none"
-    listener = {"@architectures": "spacy-elmo.Listener.v1", "width": width, "upstream": ELMO}
+    listener = {"@architectures": "spacy-elmo.Listener.v1", "upstream": ELMO}
     for name in tasks:
         # entity_linker works on copies of the docs, which have no layers to listen to. So it has a biLM of its own;
         # with one at the output it would have two
-        source = model | {"width": width} if name == LINKER else listener
+        source = model if name == LINKER else listener
         tok2vec = _elmo_tok2vec(
             *SIZES[optimize], optimize == "accuracy" and name != LINKER, source, MIXES.get(name, {})
         )

@@ -26,22 +26,21 @@ from .types import BiLMModel, is_whole
 NAME = "elmo_listener"
 
 
-def build_listener(width: int, upstream: str = "*") -> BiLMModel:
+def build_listener(width: int | None = None, upstream: str = "*") -> BiLMModel:
     """Build spacy-elmo.Listener.v1: docs -> the layers that an earlier elmo pipe has stored on them.
 
     Output: for each doc an array of *Shape:* (layers, tokens, width).
 
-    width: width of the biLM's layers, which is twice its projection_dim; 256 for the embedded biLM.
+    width: width of the biLM's layers; null: that of the pipe's biLM, from initialisation on.
     upstream: name of the elmo pipe; "*": the only elmo pipe of the pipeline.
 
     Backprop hands the gradient to the elmo pipe, if its biLM is not frozen. A doc without layers raises
     NotEmbeddedError, which names the pipe and the attribute. The docs with which the model is initialised give zeros:
     no pipe has seen them yet.
     """
-    if not is_whole(width) or width < 1:
+    if width is not None and (not is_whole(width) or width < 1):
         raise SettingsError(
-            f"width is {width!r} in spacy-elmo.Listener.v1. Expected the width of the biLM, a whole number: 256 "
-            "for the embedded one, else twice its projection_dim."
+            f"width is {width!r} in spacy-elmo.Listener.v1. Expected null, or the width of the biLM, a whole number."
         )
     if not isinstance(upstream, str) or not upstream:
         raise SettingsError(
@@ -52,8 +51,19 @@ def build_listener(width: int, upstream: str = "*") -> BiLMModel:
 
 
 def init(model: BiLMModel, X: list[Doc] | None = None, Y: Any = None) -> None:
-    """Remember the sample docs, for which the listener returns zeros during initialisation. Y is ignored."""
-    _upstream(model).samples.update({id(doc): doc for doc in X or []})
+    """Remember the sample docs, for which the listener returns zeros, and take the pipe's width. Y is ignored."""
+    upstream = _upstream(model)
+    upstream.samples.update({id(doc): doc for doc in X or []})
+    if model.has_dim("nO") is None:
+        source = upstream.only_source()
+        if source is None:
+            raise _no_pipe(upstream)
+        if (width := source.width) is None:
+            raise SettingsError(
+                f"width is null in spacy-elmo.Listener.v1, but the model of the pipe {source.name!r} does not tell its "
+                "width. Set width to that of its layers."
+            )
+        model.set_dim("nO", width)
 
 
 def forward(
@@ -64,7 +74,7 @@ def forward(
     If the biLM is being tuned and is_train is true, they come from the open step, and backprop adds their gradient to
     it. Raises NotEmbeddedError if a doc has no layers, and SettingsError if their width is not that of the listener.
     """
-    upstream, width, docs = _upstream(model), model.get_dim("nO"), list(X)
+    upstream, width, docs = _upstream(model), model.maybe_get_dim("nO"), list(X)
     source = upstream.only_source()
     if is_train:
         upstream.samples.clear()
@@ -78,11 +88,11 @@ def forward(
         found = _read(upstream, source, doc, is_train)  # also in a step: it raises if the doc's layers were removed
         if step is not None and source is not None and doc in step:
             found = step.layers_of(doc, source.attr)
-        if found is not None and found.shape[2] != width:
+        if found is not None and found.shape[2] != (width or found.shape[2]):
             raise SettingsError(
                 f"width is {width} in a component's spacy-elmo.Listener.v1, but the biLM of the "
-                f"pipe {source.name if source else upstream.name!r} gives {found.shape[2]}. Set width to "
-                f"{found.shape[2]}, or use the biLM that the component was trained with."
+                f"pipe {source.name if source else upstream.name!r} gives {found.shape[2]}. Use the biLM that the "
+                "component was trained with; before training set width to null."
             )
         layers.append(found)
     if source is not None and source.model is not None:
@@ -100,7 +110,7 @@ def forward(
     n_layers = max((len(y) for y in layers if y is not None), default=known)
     for i, doc in enumerate(docs):
         if layers[i] is None:
-            layers[i] = np.zeros((n_layers, len(doc), width), "f")
+            layers[i] = np.zeros((n_layers, len(doc), width or 0), "f")
     return [model.ops.asarray3f(y) for y in layers], backprop
 
 
@@ -118,12 +128,7 @@ def _read(upstream: "Upstream", source: "Source | None", doc: Doc, is_train: boo
     if upstream.samples.get(id(doc)) is doc:
         return None
     if source is None:
-        name = "" if upstream.name == "*" else f" named {upstream.name!r}"
-        raise NotEmbeddedError(
-            f"a component listens to an elmo pipe{name}, but there is none before it: the pipeline has no such "
-            'pipe, or has it later, or under another name. Put it first, nlp.add_pipe("elmo", first=True), or '
-            f"set upstream, which is {upstream.name!r}, in the component's spacy-elmo.Listener.v1 to its name."
-        )
+        raise _no_pipe(upstream)
     if source.was_dropped(doc):
         raise NotEmbeddedError(
             f'the pipe {source.name!r} has store = "none", so it holds the layers of a doc until each component '
@@ -143,6 +148,15 @@ def _read(upstream: "Upstream", source: "Source | None", doc: Doc, is_train: boo
         f"a component listens to the pipe {source.name!r}, but a doc has nothing in doc._.{source.attr}_layers: the "
         "pipe is disabled, removed or comes later, or the doc is a copy without them (as_doc, or in an entity_linker). "
         f"Run {source.name!r} on it first."
+    )
+
+
+def _no_pipe(upstream: "Upstream") -> NotEmbeddedError:
+    name = "" if upstream.name == "*" else f" named {upstream.name!r}"
+    return NotEmbeddedError(
+        f"a component listens to an elmo pipe{name}, but there is none before it: the pipeline has no such "
+        'pipe, or has it later, or under another name. Put it first, nlp.add_pipe("elmo", first=True), or '
+        f"set upstream, which is {upstream.name!r}, in the component's spacy-elmo.Listener.v1 to its name."
     )
 
 
@@ -273,6 +287,13 @@ class Source(ABC):
     @abstractmethod
     def release(self, doc: Doc, reader: Hashable) -> None:
         """Note that the listener with this id needs the doc's layers no more."""
+
+    @property
+    def width(self) -> int | None:
+        """Width of the layers. None if a model of another kind does not tell. Raises ElmoError if a file is wrong."""
+        if self.model is None:
+            return None
+        return next((shim.options.width for shim in bilm_shims(self.model)), self.model.maybe_get_dim("nO"))
 
     def fingerprint(self) -> str:
         """Return a digest of the biLM's weights; "" if the model is not a BiLM."""
@@ -431,7 +452,7 @@ class Replacement:
         if not isinstance(block, dict):
             return block
         if block.get("@architectures") == LISTENER and block.get("upstream", "*") in ("*", self.pipe):
-            # with the listener's width, so that the network knows its shape before any file is read
+            # with the listener's width, which may be the network's only way to know it before any file is read
             own = {"width": block["width"]} if bilm.get("@architectures") == BILM else {}
             return copy.deepcopy(bilm | own)
         return {name: self._replaced(value, bilm) for name, value in block.items()}

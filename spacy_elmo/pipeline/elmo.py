@@ -449,7 +449,7 @@ class ElmoPipe(TrainablePipe):
     @property
     def width(self) -> int | None:
         """Width of the vectors. None if a model of another kind does not tell. Raises ElmoError if a file is wrong."""
-        return next((shim.options.width for shim in bilm_shims(self.model)), self.model.maybe_get_dim("nO"))
+        return self.source.width
 
     @property
     def layers(self) -> int | None:

@@ -17,7 +17,7 @@ TEXTS = {
 }
 
 
-def elmo_block(upstream: str = "*", width: int = WIDTH, **mix: Any) -> dict[str, Any]:
+def elmo_block(upstream: str = "*", width: int | None = None, **mix: Any) -> dict[str, Any]:
     """A mix of what a pipe gives."""
     source = {"@architectures": "spacy-elmo.Listener.v1", "width": width, "upstream": upstream}
     return {
@@ -68,7 +68,11 @@ PLAIN = {"@architectures": "spacy.Tok2Vec.v2", "embed": EMBEDS["multi_hash"], "e
 
 
 def tok2vec(
-    embed: str = "multi_hash", encode: str = "maxout", output: bool = False, upstream: str = "*", width: int = WIDTH
+    embed: str = "multi_hash",
+    encode: str = "maxout",
+    output: bool = False,
+    upstream: str = "*",
+    width: int | None = None,
 ) -> dict[str, Any]:
     """[x; ELMo] -> encoder, and with output [h; ELMo]."""
     return {

@@ -12,7 +12,7 @@ import spacy
 from pipelines import files, pipeline
 from spacy.tokens import DocBin
 from spacy.training.initialize import init_nlp
-from tasks import EMBEDS, ENCODES, TEXTS, add_task, elmo_block, examples, tok2vec, train, with_tasks
+from tasks import EMBEDS, ENCODES, TEXTS, WIDTH, add_task, elmo_block, examples, tok2vec, train, with_tasks
 from thinc.api import Config, Model
 
 from spacy_elmo.errors import ChangedBiLMWarning, NotEmbeddedError, SettingsError
@@ -181,8 +181,7 @@ def test_zeros_have_the_layers_of_the_bilm() -> None:
 
 
 def test_a_listener_without_a_pipeline() -> None:
-    config = {"model": elmo_block()}
-    model = spacy.registry.resolve(config)["model"]
+    model = spacy.registry.resolve({"model": elmo_block(width=32)})["model"]
     docs = [spacy.blank("xx").make_doc(text) for text in TEXTS]
     model.initialize(X=docs)
     assert [(y.shape, y.any()) for y in model.predict(docs)] == [((len(doc), 32), False) for doc in docs]
@@ -190,12 +189,40 @@ def test_a_listener_without_a_pipeline() -> None:
         model.predict([docs[0].copy()])
     with pytest.raises(NotEmbeddedError, match="there is none before it"):
         model.begin_update([docs[0].copy()])
+    with pytest.raises(NotEmbeddedError, match="there is none before it"):  # it would have no width
+        spacy.registry.resolve({"model": elmo_block()})["model"].initialize(X=docs)
+
+
+@pytest.mark.parametrize(("golden", "width"), [("random_a", 32), ("random_b", 64)])
+def test_without_a_width_it_is_that_of_the_pipe(golden: str, width: int, tmp_path: Path) -> None:
+    nlp = with_tasks("tagger", block=tok2vec(output=True), golden=golden)
+    train(nlp, 2)
+    assert nlp.get_pipe("tagger").model.get_ref("tok2vec").get_dim("nO") == 16 + width
+    nlp.to_disk(tmp_path)
+    assert output(spacy.load(tmp_path)) == output(nlp)
+
+
+def test_width_that_is_given() -> None:
+    nlp = with_tasks("tagger", block=tok2vec(output=True, width=WIDTH))
+    assert nlp.get_pipe("tagger").model.get_ref("tok2vec").get_dim("nO") == 16 + WIDTH  # before any file is read
+    train(nlp, 1)
 
 
 def test_wrong_width() -> None:
     nlp = with_tasks("tagger", block=tok2vec(width=64))
-    with pytest.raises(SettingsError, match=r"width is 64.*'elmo' gives 32. Set width to 32"):
+    with pytest.raises(SettingsError, match=r"width is 64.*'elmo' gives 32.*before training set width to null"):
         train(nlp, 1)
+
+
+def test_width_that_no_source_tells() -> None:
+    @spacy.registry.architectures("no_width.v1")
+    def no_width() -> Any:
+        return Model("no_width", lambda model, docs, is_train: ([], lambda dY: []))
+
+    nlp = pipeline(None, {"@architectures": "no_width.v1"})
+    add_task(nlp, "tagger", tok2vec())
+    with pytest.raises(SettingsError, match=r"width is null .* the pipe 'elmo' does not tell its width\. Set width"):
+        nlp.initialize(lambda: examples(nlp))
 
 
 def test_wrong_upstream() -> None:
@@ -369,7 +396,7 @@ def test_processes_and_pickle() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        *(({"width": width}, f"width is {width!r}") for width in (0, -1, True, 256.0, "256", None)),
+        *(({"width": width}, f"width is {width!r}") for width in (0, -1, True, 256.0, "256")),
         ({"width": 2, "upstream": ""}, "upstream is ''"),
     ],
 )
@@ -397,7 +424,7 @@ def test_any_paths_in_the_block_replace_its_listeners(paths: list[str], tmp_path
     block = nlp.config["components"]["tagger"]["model"]["tok2vec"]
     expected = tok2vec(output=True)
     for part in ("elmo", "output_elmo"):
-        expected[part]["source"] = nlp.get_pipe_config("elmo")["model"] | {"width": 32}
+        expected[part]["source"] = nlp.get_pipe_config("elmo")["model"]
         assert block[part]["source"] == expected[part]["source"]
     assert block.keys() == expected.keys()
     nlp.remove_pipe("elmo")
@@ -406,7 +433,7 @@ def test_any_paths_in_the_block_replace_its_listeners(paths: list[str], tmp_path
 
 
 def test_samples_are_forgotten_when_training_begins() -> None:
-    model = spacy.registry.resolve({"model": elmo_block()})["model"]
+    model = spacy.registry.resolve({"model": elmo_block(width=32)})["model"]
     nlp = with_tasks()
     nlp.get_pipe("elmo").add_listener(model.layers[0], "component")
     samples = [nlp.make_doc(text) for text in TEXTS]
