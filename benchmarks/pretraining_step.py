@@ -11,6 +11,7 @@ Other processes' load is printed with every figure: if they took more than a ten
 """
 
 import argparse
+import copy
 import platform
 import statistics
 import time
@@ -28,7 +29,6 @@ from torch import Tensor, nn
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.char_cnn import Highway
 from spacy_elmo.modules.lstm import LstmLayer
 from spacy_elmo.modules.lstm_cell import FORGET_BIAS
 from spacy_elmo.modules.softmax import LogUniform, Softmax
@@ -100,35 +100,21 @@ class PlainModel(nn.Module):
 
     def __init__(self, bilm: BiLM, softmax: Softmax) -> None:
         super().__init__()
-        options, encoder = bilm.options, bilm.char_cnn
-        self.relu = options.activation == "relu"
+        options = bilm.options
         self.skip, self.n_layers = options.use_skip_connections, options.n_layers
-        self.embedding = nn.Embedding.from_pretrained(encoder.embedding.weight.detach().clone(), False, 0)
-        self.convolutions = nn.ModuleList(nn.Conv1d(options.char_dim, n, width) for width, n in options.filters)
-        self.convolutions.load_state_dict(encoder.convolutions.state_dict())
-        width = options.n_filters
-        self.carries = nn.ModuleList(nn.Linear(width, width) for _ in encoder.highways)
-        self.transforms = nn.ModuleList(nn.Linear(width, width) for _ in encoder.highways)
-        for k, highway in enumerate(encoder.highways):
-            assert isinstance(highway, Highway)
-            self.carries[k].load_state_dict(highway.carry.state_dict())
-            self.transforms[k].load_state_dict(highway.transform.state_dict())
-        self.projection = nn.Linear(width, options.projection_dim)
-        assert encoder.projection is not None
-        self.projection.load_state_dict(encoder.projection.state_dict())
+        self.encoder: Any = copy.deepcopy(bilm.char_cnn)  # its parts are torch's own modules, called one by one
         self.lstms = nn.ModuleList(_lstm(layer, d) for d in (0, 1) for layer in bilm.lstm.layers)
         self.weight = nn.Embedding.from_pretrained(softmax.weight.detach().clone(), freeze=False, sparse=True)
         self.bias = nn.Embedding.from_pretrained(softmax.bias.detach()[:, None].clone(), freeze=False, sparse=True)
 
     def encode(self, characters: Tensor) -> Tensor:
         """characters: *Shape:* (words, characters); returns (words, projection_dim)."""
-        x = self.embedding(characters).transpose(1, 2)
-        x = torch.cat([convolution(x).amax(2) for convolution in self.convolutions], 1)
-        x = torch.relu(x) if self.relu else torch.tanh(x)
-        for carry, transform in zip(self.carries, self.transforms):
-            gate = torch.sigmoid(carry(x))
-            x = gate * torch.relu(transform(x)) + (1 - gate) * x
-        projected: Tensor = self.projection(x)
+        x = self.encoder.embedding(characters).transpose(1, 2)
+        x = torch.relu(torch.cat([convolution(x).amax(2) for convolution in self.encoder.convolutions], 1))
+        for highway in self.encoder.highways:
+            gate = torch.sigmoid(highway.carry(x))
+            x = gate * torch.relu(highway.transform(x)) + (1 - gate) * x
+        projected: Tensor = self.encoder.projection(x)
         return projected
 
     def read(self, x: Tensor, direction: int, state: State) -> tuple[Tensor, State]:

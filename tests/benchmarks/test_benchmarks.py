@@ -15,9 +15,9 @@ import torch
 from embedded_case import TEXT, model_of
 
 from benchmarks import allennlp_perplexity, same_bits, tokens_per_second, without_parts
-from benchmarks.common import Load, Measured, Rounds, options_of, rate_of
-from benchmarks.tokens_per_second import FULL, Cell, Side, markdown, row, rows_of
-from spacy_elmo.formats import BiLMOptions, batch_to_ids_array
+from benchmarks.common import Load, Measured, Rounds, options_of
+from benchmarks.tokens_per_second import Cell, Side, row, rows_of
+from spacy_elmo.formats import batch_to_ids_array
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 HELPERS = ("__init__", "common", "peers", "peer_worker")
@@ -55,22 +55,6 @@ def test_operations_of_the_original_size() -> None:
     assert tokens_per_second.tokens_at_rate(options, 1000, 0, 150.994944e9) == pytest.approx(1000)
 
 
-def test_operations_of_a_small_size() -> None:
-    options = BiLMOptions(4, ((1, 2), (3, 4)), 1, "relu", 10, 5, 3, 2, None, None, True)
-    assert tokens_per_second.lstm_flop(options) == 2 * 4 * (6 * 20 + 5 * 3)
-    # width 1: 10 places, 4 inputs, 2 filters; width 3: 8 places, 12 inputs, 4 filters; highway: two of 6 x 6
-    assert tokens_per_second.encoder_flop(options) == 2 * (10 * 4 * 2 + 8 * 12 * 4 + 2 * 36 + 6 * 3)
-    rates = tokens_per_second.MatrixVectorRates(options, "float32")
-    assert [[tuple(w.shape) for w in weights] for weights in rates.directions] == [[(20, 3), (3, 5)] * 2] * 2
-    assert rates.tokens_a_second(0.001) > 0
-
-
-def test_a_measurement_has_full_batches_and_lasts_long_enough() -> None:
-    assert [FULL.count(batch) for batch in (1, 32, 500, 1000)] == [64, 512, 500, 1000]
-    times = iter((0.5, 0.25, 0.25))
-    assert rate_of(lambda: next(times), 100, 0.9) == 300
-
-
 def quiet(*rates: float) -> Rounds:
     return [Measured(value, QUIET) for value in rates]
 
@@ -104,14 +88,6 @@ def test_disturbed_rounds_are_left_out_if_there_are_others() -> None:
     assert found["others' cores"] == "1.40, 1 of 3 rounds disturbed"
     found = row(Cell("mini", 8, {ENGINE: series[:1], ONE: quiet(2)}, {}, {}), ENGINE)
     assert found["times the faster ELMo peer"] == "0.50, disturbed"
-
-
-def test_markdown_leaves_empty_columns_out() -> None:
-    assert markdown([row(Cell("mini", 8, {ENGINE: quiet(1234.4)}, {}, {}), ENGINE)]).splitlines() == [
-        "| batch | precision | what | tokens/s | others' cores |",
-        "| --: | --- | --- | --: | --- |",
-        "| 8 | float32 | the engine | 1,234 | 0.02 |",
-    ]
 
 
 WORKER = """
@@ -164,6 +140,7 @@ def test_perplexities_on_our_own_activations(tmp_path: Path, monkeypatch: pytest
         assert not np.isclose(theirs[0], theirs[1])
 
 
+@pytest.mark.slow
 def test_same_bits_tell_other_bits(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = same_bits.sentences(3, 0)
     found = same_bits.layers_of(tmp_path, "mini", words, 2)

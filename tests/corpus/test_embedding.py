@@ -287,6 +287,7 @@ def test_resuming_ends_in_the_same_files(text: Path, tmp_path: Path) -> None:
     assert contents(out) == whole
 
 
+@pytest.mark.slow
 def test_shards_of_other_settings_or_text_are_not_resumed(text: Path, tmp_path: Path) -> None:
     other = tmp_path / "bilm"
     shutil.copytree(GOLDEN, other)

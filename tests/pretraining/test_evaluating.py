@@ -91,6 +91,7 @@ def test_a_damaged_line(path: Path, line: str) -> None:
 # The plot
 
 
+@pytest.mark.slow
 def test_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     figures: list[Figure] = []
     save = Figure.savefig
@@ -115,6 +116,7 @@ def test_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (width, height) == (768, 480)
 
 
+@pytest.mark.slow
 def test_one_row_and_infinities(tmp_path: Path) -> None:
     assert read_metrics(tmp_path / "metrics.jsonl") == []
     path = tmp_path / "curve.png"

@@ -54,6 +54,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # How it begins
 
 
+@pytest.mark.slow
 def test_files_that_are_no_checkpoints_do_not_make_it_resumed(ended: Path, tmp_path: Path) -> None:
     """The weights would be what is in the memory."""
     (tmp_path / "out" / "checkpoints").mkdir(parents=True)
@@ -194,6 +195,7 @@ def test_contents_that_can_not_be(ended: Path, tmp_path: Path, name: str, value:
         run(config_of(ended.parent / "text.txt", 6), tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_a_finished_run_says_so_when_it_is_given_again(ended: Path) -> None:
     again = Messages()
     run(config_of(ended.parent / "text.txt"), ended, again)

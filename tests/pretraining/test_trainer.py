@@ -108,6 +108,7 @@ class Recorder(Reporter):
         self.losses.append(loss)
 
 
+@pytest.mark.slow
 def test_weights_of_few_bits(config: PretrainConfig, tmp_path: Path) -> None:
     """An update has the loss of the packed model, its change is of all bits, and what is saved has few again."""
     run(replace(config, training=replace(config.training, average_share=0.0)), tmp_path / "first")

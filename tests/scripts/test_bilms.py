@@ -44,6 +44,7 @@ def write_docs(path: str, *sentences: str) -> str:
     return path
 
 
+@pytest.mark.slow
 def test_what_fewer_bits_cost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The copies are those of `elmo pack`, and change more with fewer bits."""
     model_of().save(folder / "files")
@@ -70,21 +71,7 @@ def test_what_fewer_bits_cost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
         measure.read_text(Path("held.txt"), 4)
 
 
-def test_perplexities(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model_of().save(folder / "files")
-    Path("held.txt").write_text(TEXT, encoding="utf8")
-    for path in (measure.NEWSWIRE, measure.TWEETS):
-        write_docs(str(path), *TEXT.splitlines())
-    monkeypatch.setattr(measure, "NOVELS", 2)
-    monkeypatch.setattr(measure, "tag_accuracies", lambda model: [0.5])
-    measure.main(["files"], Path("held.txt"), Path("held.txt"))
-    found = read_results("bilms")["files"]["result"]["perplexities"]
-    printed = json.loads(run("elmo", "evaluate", "files", "held.txt", "--json"))["zero_state"]
-    assert found["wikipedia"]["perplexity"] == pytest.approx(printed["mean"], rel=1e-6)
-    assert found["wikipedia"] == found["tweets"]
-    assert found["novels"]["sentences"] == 2
-
-
+@pytest.mark.slow
 def test_neighbours_in_a_small_corpus(folder: Path) -> None:
     sentences = ("They sat on the bank .", "The bank lent us money .", "Banks lend money .")
     paths = [Path(write_docs("0.spacy", *sentences[:2])), Path(write_docs("1.spacy", sentences[2]))]
@@ -128,16 +115,6 @@ def test_a_record_of_pretraining(folder: Path) -> None:
         record_run.main(folder, "en_mini_9", **facts, before=7)
 
 
-def test_random_weights(folder: Path) -> None:
-    embeddings.random()
-    options = read_options("assets/random_bilm/options.json")
-    files = (Path("assets/random_bilm/weights.hdf5"), ROOT / "spacy_elmo/bilms/en_mini/weights.hdf5")
-    random, embedded = ({name: one.shape for name, one in read_weights(path, options).items()} for path in files)
-    assert random == embedded
-    with pytest.raises(CommandError, match=r"got .floret. and .none.\. Expected one of"):
-        embeddings.train("floret", Path("none"))
-
-
 @pytest.mark.slow
 def test_spacy_pretrain(folder: Path) -> None:
     """The network begins with the weights."""
@@ -173,9 +150,3 @@ def test_a_short_bilm_that_is_tuned(folder: Path) -> None:
     assert measured["after"]["mean"] < measured["before"]["mean"] / 1.2
     assert measured["before"] == json.loads(run("elmo", "evaluate", "run/model-last", dev, "--json"))["zero_state"]
     assert measured["tokens"] > 5 * 40 * 7
-
-
-def test_the_ambiguous_words_stand_in_both_sentences() -> None:
-    rows = [line.split("\t") for line in inside.WORDS.read_text(encoding="utf-8").splitlines()[1:]]
-    assert len({row[0] for row in rows}) == 10
-    assert all(sentence.split().count(word) == 1 for word, *both in rows for sentence in both[1::2])

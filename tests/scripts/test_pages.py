@@ -6,11 +6,10 @@ from statistics import mean, variance
 
 import pytest
 
-from scripts.pages import results_page
-from scripts.pages.figures import apart, error_cut, spread
+from scripts.pages.figures import apart
 from scripts.pages.results_page import Runs, main, mixes_line, pace_of, summary_lines
 from scripts.pages.scale_tables import hours, tables
-from scripts.runs.experiments import TASKS, read_results
+from scripts.runs.experiments import TASKS
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,16 +22,6 @@ def test_the_committed_page_is_that_of_the_results(tmp_path: Path, monkeypatch: 
     for plot in tmp_path.glob("*.png"):
         assert plot.stat().st_size > 10_000
         assert (ROOT / "docs" / plot.name).is_file()
-
-
-def test_one_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    for plot in ("plot_summary", "plot_learning"):
-        monkeypatch.setattr(results_page, plot, lambda *_: None)
-    main(tmp_path / "results.md", "0")
-    made = (tmp_path / "results.md").read_text(encoding="utf-8")
-    assert "| x alone | 65.33 | 69.93 | 61.29 |  | 1 |" in made
-    assert "Too few runs to tell: " in made
 
 
 def test_figures_of_a_task_by_hand() -> None:
@@ -69,20 +58,6 @@ def test_apart_of_unequal_numbers() -> None:
     to_least = mean(one) + 3.18 * math.sqrt(pooled * (1 / 3 + 1 / 2)) - mean(other)
     assert apart(one, [value + to_least + 1e-6 for value in other]) is True
     assert apart(one, [value + to_least - 1e-6 for value in other]) is False
-
-
-def test_means_and_cuts() -> None:
-    assert spread([0.60, 0.62, 0.64], with_range=True) == "62.00 ± 2.00 (60.00 to 64.00)"
-    assert (spread([0.5]), spread([])) == ("50.00", "")
-    assert error_cut([0.62], [0.71]) == pytest.approx(1 - 29 / 38)
-    assert error_cut([1.0], [1.0]) is error_cut([], [0.5]) is None
-
-
-def test_every_run_is_of_a_network_of_its_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(ROOT)
-    for task in TASKS:
-        networks = {name.partition("/")[0] for name in read_results(task.name)}
-        assert networks <= {*task.networks, "trivial", "read"}
 
 
 def test_the_page_on_scale_has_the_tables() -> None:

@@ -21,7 +21,7 @@ from scripts.runs.experiments import (
     tasks_of,
 )
 from scripts.runs.read_paragraphs import read_ones
-from scripts.runs.train_runs import bilm_mark, bilm_of, fingerprint, network_config, write_share
+from scripts.runs.train_runs import bilm_mark, bilm_of, network_config, write_share
 from scripts.runs.trivial_systems import main as trivial
 from spacy_elmo.errors import CommandError
 from spacy_elmo.tasks.answers import make_question
@@ -73,16 +73,6 @@ def test_changes(project: Path) -> None:
     assert tuned["components"]["elmo"]["model"]["weight_file"] == "assets/tuned/ner/weights.hdf5"
     with pytest.raises(CommandError, match=r"there is no setting training\.sped"):
         network_config(TASKS[0]._replace(settings={"training.sped": 1}), TASKS[0].networks["elmo"])
-
-
-def test_a_fingerprint_tells_settings_and_files(project: Path) -> None:
-    config = network_config(TASKS[0], TASKS[0].networks["baseline"])
-    (project / "corpus/ner").mkdir(parents=True)
-    (project / "corpus/ner/train.spacy").write_bytes(b"a")
-    marks = [fingerprint(config)]
-    (project / "corpus/ner/train.spacy").write_bytes(b"b")
-    marks += [fingerprint(config), fingerprint(network_config(TASKS[0], TASKS[0].networks["elmo"]))]
-    assert len(set(marks)) == 3
 
 
 def test_a_larger_share_contains_a_smaller_one(project: Path) -> None:
@@ -150,13 +140,6 @@ def test_trivial_coreference(scores: Scores) -> None:
     got = scores("coreference", doc)
     assert got["coref_mentions_f"] == 1.0  # "When" and "Then" begin sentences
     assert (got["coref_muc_p"], got["coref_muc_r"]) == (1.0, 1 / 3)  # one link of three, the one of the same words
-
-
-def test_trivial_entailment(scores: Scores) -> None:
-    docs = [Doc(VOCAB, words=["a"]) for _ in range(4)]
-    for doc, label in zip(docs, "xyyy"):
-        doc.cats = {name: float(name == label) for name in "xy"}
-    assert scores("entailment", *docs)["cats_acc"] == 0.75
 
 
 def test_trivial_answers(scores: Scores) -> None:
