@@ -194,8 +194,9 @@ ELSEWHERE = """\
 - [Training on ELMo](training.md) and [the paper's other tasks](tasks.md): their time and memory."""
 
 LATIN = """\
-Five treebanks of Latin, and `la_mini`, which was trained on 18 million words of raw text in 3.6 hours of one core. Floret: static
-vectors of the same text (13 minutes). Means of the treebanks' test parts, in %; cut: the mean share of x alone's errors that is gone."""
+Five treebanks of Latin, and `la_mini`, which was trained on 18 million words of raw text in 3.6 hours of one core.
+Floret: static vectors of the same text (13 minutes). Means of the treebanks' test parts, in %; cut: the mean share of x
+alone's errors that is gone."""
 
 LATIN_MEASURES = {
     "tag_acc": "tags of the treebank",
