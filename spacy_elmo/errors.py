@@ -126,6 +126,9 @@ class StandardInputWarning(PlainTextWarning):
 
 def shown(value: object) -> str:
     """A short representation of an untrusted value, fit for a message."""
+    kind = type(value)
+    if kind.__module__.startswith("spacy.tokens"):  # else a Token looks like its text
+        return f"the {kind.__name__} {_REPR.repr(str(value))}"
     try:
         return _REPR.repr(value)
     except ValueError:  # an integer with more digits than Python converts

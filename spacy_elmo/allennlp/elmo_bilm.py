@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
+from spacy.tokens import Doc, Span, Token
 from torch import Tensor, nn
 
 from ..errors import ElmoError, SettingsError, shown
@@ -26,8 +27,14 @@ def checked_words(sentence: Iterable[str]) -> list[str]:
         raise ElmoError(
             f"a sentence is the string {shown(sentence)}. Expected a list of words: split it into tokens first."
         )
-    words = list(sentence)
+    words: list[Any] = [sentence] if isinstance(sentence, Doc | Span | Token) else list(sentence)
     for word in words:
+        if isinstance(word, Doc | Span | Token):
+            raise ElmoError(
+                f"{shown(word)} was given. Expected words, which are strings: of a doc [token.text for token in doc]. "
+                "Or run a pipeline with elmo: doc._.elmo has the vectors of a doc's tokens, and spacy_elmo.encode(nlp, "
+                "docs) returns one for each doc."
+            )
         if not isinstance(word, str):
             raise ElmoError(f"a word is {shown(word)}. Expected a string.")
     return words

@@ -231,16 +231,45 @@ class ElmoEmbedder(Carrying):
         Returns the layers, *Shape:* (batch, layers, tokens, width), float32, 0 after the end of a sentence, and the
         mask, *Shape:* (batch, tokens), bool, true at words.
         """
-        arrays, options = self.embed_batch(batch), self.options
-        longest = max((array.shape[1] for array in arrays), default=0)
-        # made by numpy, because torch's default type and device may be others
-        activations = np.zeros((len(arrays), options.layers, longest, options.width), np.float32)
-        mask = np.zeros((len(arrays), longest), np.bool_)
-        for row, array in enumerate(arrays):
-            activations[row, :, : array.shape[1]] = array
-            mask[row, : array.shape[1]] = True
+        # padded by numpy, because torch's default type and device may be others
+        activations, mask = self._padded(self.embed_batch(batch), "all", None)
         device = self._engine.device
         return torch.from_numpy(activations).to(device), torch.from_numpy(mask).to(device)
+
+    def embed_padded(
+        self,
+        sentences: Iterable[Sequence[str]],
+        output_format: OutputFormat = "all",
+        length: int | None = None,
+        batch_size: int = BATCH_SIZE,
+    ) -> tuple[Array, npt.NDArray[np.bool_]]:
+        """Embed sentences, lists of words, in one array for a network of your own.
+
+        output_format: as in `embed_lines`.
+        length: number of tokens in the array, after which a sentence is cut; None: that of the longest sentence.
+        batch_size: as in `embed_sentences`.
+
+        Returns the vectors, *Shape:* (sentences, layers, tokens, width), or (sentences, tokens, width) for "top" and
+        "average", float32, 0 after the end of a sentence, and the mask, *Shape:* (sentences, tokens), true at words.
+        """
+        _check_output_format(output_format)
+        if length is not None and (not isinstance(length, int | np.integer) or isinstance(length, bool) or length < 1):
+            raise SettingsError(f"length is {shown(length)}. Expected a whole number, 1 or more, or None.")
+        embedded = self.embed_sentences(sentences, batch_size)
+        arrays = [FORMATS[output_format](layers[:, :length]) for layers in embedded]
+        return self._padded(arrays, output_format, length)
+
+    def _padded(
+        self, arrays: list[Array], output_format: OutputFormat, length: int | None
+    ) -> tuple[Array, npt.NDArray[np.bool_]]:
+        lengths = np.array([array.shape[-2] for array in arrays], np.int64)
+        if length is None:
+            length = int(lengths.max(initial=0))
+        layers = (self.options.layers,) if output_format == "all" else ()
+        vectors = np.zeros((len(arrays), *layers, length, self.options.width), np.float32)
+        for row, array in zip(vectors, arrays):
+            row[..., : array.shape[-2], :] = array
+        return vectors, np.arange(length) < lengths[:, None]
 
     def embed_sentence(self, sentence: Sequence[str]) -> Array:
         """Embed one sentence, a list of words. Returns *Shape:* (layers, tokens, width)."""
@@ -351,9 +380,8 @@ class ElmoEmbedder(Carrying):
             raise CommandError(
                 f"lines is the string {shown(lines)}. Expected a list of sentences: split it into lines."
             )
-        if output_format not in FORMATS:
-            raise SettingsError(f"output_format is {output_format!r}. Expected one of {', '.join(FORMATS)}.")
-        sentences = [line.split() if isinstance(line, str) else line for line in lines]
+        _check_output_format(output_format)
+        sentences = [line.split() if isinstance(line, str) else checked_words(line) for line in lines]
         embedded = self.embed_sentences(sentences, batch_size)
         with (
             VectorsWriter(output_file_path, index=not (forget_sentences or use_sentence_keys)) as writer,
@@ -379,6 +407,11 @@ def _refuse_same_file(file: IO[str], path: str | os.PathLike[str]) -> None:
         return
     if same:
         raise CommandError(EMBED_SAME.format(path=path))
+
+
+def _check_output_format(output_format: str) -> None:
+    if output_format not in FORMATS:
+        raise SettingsError(f"output_format is {output_format!r}. Expected one of {', '.join(FORMATS)}.")
 
 
 def _check_batch_size(batch_size: int) -> None:

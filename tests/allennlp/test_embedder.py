@@ -91,6 +91,21 @@ def test_batch_to_embeddings(embedder: ElmoEmbedder) -> None:
     assert not activations[~mask[:, None].expand(3, 3, 3)].any()
 
 
+@pytest.mark.parametrize("length", [None, 2, 5])
+@pytest.mark.parametrize("output_format", ["all", "top", "average"])
+def test_padded(embedder: ElmoEmbedder, output_format: Any, length: int | None) -> None:
+    batch = [["a", "b", "c"], [], ["d"]]
+    vectors, mask = embedder.embed_padded(batch, output_format, length, batch_size=2)
+    tokens = length or 3
+    assert vectors.shape == (3, *([3] if output_format == "all" else []), tokens, 32)
+    assert mask.sum(1).tolist() == [min(3, tokens), 0, 1]
+    for row, kept, array in zip(vectors, mask, embedder.embed_batch(batch), strict=True):
+        expected = {"all": array, "top": array[-1], "average": array.mean(0)}[output_format]
+        np.testing.assert_allclose(row[..., kept, :], expected[..., :tokens, :], atol=CLOSE)
+        assert not row[..., ~kept, :].any()
+    assert [part.shape[0] for part in embedder.embed_padded([], output_format, length)] == [0, 0]
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("device", ["cpu", "meta"])
 def test_torchs_defaults_make_no_difference(embedder: ElmoEmbedder, dtype: torch.dtype, device: str) -> None:
@@ -167,6 +182,32 @@ def test_strings_and_other_words(embedder: ElmoEmbedder) -> None:
     for word in (3, None, ["a"], b"a"):
         with pytest.raises(ElmoError, match="a word is"):
             embedder.embed_sentence(["a", word])
+
+
+def test_docs_and_their_parts(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+    docs = list(spacy.blank("xx").pipe(["The bank", "A ."]))
+    for given, kind in (
+        (docs, "Doc 'The bank'"),
+        (docs[0], "Token 'The'"),
+        ([doc[:1] for doc in docs], "Span 'The'"),
+        ([list(doc) for doc in docs], "Token 'The'"),
+    ):
+        for call in (
+            embedder.encode,
+            embedder.embed_batch,
+            embedder.embed_sentence,
+            embedder.embed_padded,
+            embedder.batch_to_embeddings,
+            batch_to_ids,
+            lambda given: next(embedder.embed_sentences(given)),
+            lambda given: embedder.embed_lines(given, tmp_path / "out.hdf5"),
+        ):
+            # the docs are a sentence's words to embed_sentence, and a doc is a sentence
+            got = kind if call != embedder.embed_sentence else r"(Doc|Span|Token) '|a word is \[The, bank\]"
+            with pytest.raises(ElmoError, match=got):
+                call(given)
+    with pytest.raises(ElmoError, match=r"of a doc \[token\.text for token in doc\]"):
+        embedder.encode(docs)  # type: ignore[arg-type]
 
 
 def test_bad_settings(embedder: ElmoEmbedder, tmp_path: Path) -> None:
