@@ -192,23 +192,28 @@ def write_tokens(path: Path) -> None:
         path.write_text(json.dumps({"tokens": TOKENS}), encoding="utf8")
 
 
-@pytest.mark.parametrize("kind", [".spacy", ".conllu", ".jsonl"])
-def test_a_token_with_blanks_has_the_vector_of_the_pipeline(kind: str, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def of_pipeline() -> np.ndarray:
+    """The layers of TOKENS but the line break."""
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo", config={"model": {"bilm": BILM}})
     doc = nlp(Doc(nlp.vocab, words=TOKENS))
-    layers = doc._.elmo_layers[:, [not token.is_space for token in doc]]
+    return doc._.elmo_layers[:, [not token.is_space for token in doc]]
+
+
+@pytest.mark.parametrize("kind", [".spacy", ".conllu", ".jsonl"])
+def test_a_token_with_blanks_has_the_vector_of_the_pipeline(kind: str, of_pipeline: np.ndarray, tmp_path: Path) -> None:
     write_tokens(tmp_path / f"a{kind}")
     for name in ("all.hdf5", "folder"):
         run(tmp_path / f"a{kind}", tmp_path / name, format=None if name == "all.hdf5" else "spacy", layers="all")
     with h5py.File(tmp_path / "all.hdf5") as file:
-        np.testing.assert_allclose(file["0"], layers, atol=1e-5)
+        np.testing.assert_allclose(file["0"], of_pipeline, atol=1e-5)
         assert json.loads(file["sentence_to_index"][0]) == {"I live in New\u2423York 25\u2423785": "0"}
     [embedded] = docs_of(tmp_path / "folder" / "shards" / "part-000000.spacy")
     assert [token.text for token in embedded] == [word for word in TOKENS if not word.isspace()]
-    np.testing.assert_allclose(layers_of(embedded, attr="elmo"), layers, atol=1e-5)
+    np.testing.assert_allclose(layers_of(embedded, attr="elmo"), of_pipeline, atol=1e-5)
     vectors = EmbedColumns(bilm=BILM, layers="top")({"text": [TOKENS]})["vectors"][0]
-    np.testing.assert_allclose(vectors, layers[-1], atol=1e-5)
+    np.testing.assert_allclose(vectors, of_pipeline[-1], atol=1e-5)
 
 
 @pytest.mark.parametrize(
