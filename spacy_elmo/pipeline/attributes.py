@@ -19,7 +19,7 @@ from spacy.tokens.underscore import Underscore
 from thinc.api import get_array_module
 from thinc.types import Floats1d, Floats2d, Floats3d, FloatsXd
 
-from ..errors import LostVectorsWarning, NotEmbeddedError, SettingsError
+from ..errors import LostVectorsWarning, NotEmbeddedError, SettingsError, shown
 
 Part = Doc | Span | Token
 
@@ -29,6 +29,8 @@ LAYERS, VECTORS, MIX, TOKENS = "_layers", "", ":mix", ":tokens"
 NOTHING = ":nothing"
 # name of the value that says under which attr `.vector` is ELMo's
 HOOKS = ":hooks"
+# the attrs of streams that `restore_vectors` is reading, which processes that these streams start get too
+RESTORED: list[str] = []
 
 
 def key(attr: str, suffix: str, start: int | None = 0) -> Any:
@@ -390,12 +392,19 @@ def _similarity(part: Part, other: Part) -> float:
     return float(np.clip(float(a @ b) / norms, -1.0, 1.0)) if norms else 0.0
 
 
-def warn_in_worker() -> None:
-    """Issue a LostVectorsWarning if multiprocessing has started this process: docs are sent without hooks."""
-    if multiprocessing.parent_process() is not None:
+def warn_in_worker(restored: bool) -> None:
+    """Issue a LostVectorsWarning if multiprocessing has started this process: docs are sent without hooks.
+
+    restored: whether who receives the docs sets the hooks again. Then spaCy's warning is silenced, too.
+    """
+    if multiprocessing.parent_process() is None:
+        return
+    if restored:
+        warnings.filterwarnings("ignore", r"\[W109\]")
+    else:
         warnings.warn(
             "set_vectors is true in a worker process, whose docs arrive without what it sets: .vector has the shape "
-            "(0,) there. Iterate over spacy_elmo.restore_vectors(nlp.pipe(...)), and silence this warning with "
+            "(0,) there. Iterate over spacy_elmo.restore_vectors(nlp.pipe(...)), or silence this warning with "
             'warnings.filterwarnings("ignore", category=spacy_elmo.errors.LostVectorsWarning).',
             LostVectorsWarning,
             stacklevel=2,
@@ -421,11 +430,22 @@ def restore_vectors(docs: Doc | Iterable[Doc], attr: str = "elmo") -> Doc | Iter
     """
     register(attr)  # a process that only reads docs has no pipe that would have done this
     if not isinstance(docs, Doc):
-        return (restore_vectors(doc, attr) for doc in docs)
+        return _restored(docs, attr)
     if not has_values(docs, attr=attr):
         raise _not_embedded(docs, attr)
     set_vector_hooks(docs, attr)
     return docs
+
+
+def _restored(docs: Iterable[Doc], attr: str) -> Iterator[Doc]:
+    RESTORED.append(attr)
+    try:
+        for doc in docs:
+            if not isinstance(doc, Doc):
+                raise SettingsError(f"restore_vectors was given {shown(doc)}. Expected a Doc, or a stream of docs.")
+            yield restore_vectors(doc, attr)
+    finally:
+        RESTORED.remove(attr)
 
 
 def tfhub_outputs(doc: Doc, attr: str = "elmo") -> dict[str, FloatsXd]:

@@ -2,7 +2,7 @@
 
 import pickle
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -215,6 +215,28 @@ def test_a_worker_warns(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(LostVectorsWarning, match=r"restore_vectors\(nlp.pipe\(...\)\)"):
         list(nlp.pipe([TEXT]))
     list(shared().pipe([TEXT]))  # nothing is lost without set_vectors
+
+
+def test_no_worker_warns_of_what_is_restored(nlp: Language, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here all warnings are errors, in forked workers too. Those that are not forked get a pickle of the pipe."""
+    pickles: list[bytes] = []
+
+    def stream() -> Iterator[Doc]:
+        pickles.append(pickle.dumps(nlp))
+        yield from nlp.pipe([TEXT, TEXT], n_process=2, batch_size=1)
+
+    assert [doc.has_vector for doc in restore_vectors(stream())] == [True, True]
+    worker = pickle.loads(pickles[0])
+    monkeypatch.setattr("multiprocessing.parent_process", lambda: object())
+    for doc in worker.pipe([TEXT]):
+        doc.to_bytes()
+    with pytest.warns(LostVectorsWarning):  # of other streams, also if they come later
+        list(nlp.pipe([TEXT]))
+
+
+def test_restoring_pairs(nlp: Language) -> None:
+    with pytest.raises(SettingsError, match=r"was given \(.*Expected a Doc, or a stream of docs"):
+        list(restore_vectors(nlp.pipe([(TEXT, 1)], as_tuples=True)))  # type: ignore[arg-type]
 
 
 def test_restoring_what_is_not_there(nlp: Language) -> None:
