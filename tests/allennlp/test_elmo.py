@@ -19,6 +19,7 @@ from golden_files import GOLDEN_NAMES, Golden, bilm_in, datasets_in, read_golden
 from hypothesis import given, settings
 from numpy_bilm import NumpyBiLM
 from torch import Tensor, nn
+from torch.nn.utils import parametrizations, parametrize
 
 from spacy_elmo import Elmo, batch_to_ids
 from spacy_elmo.allennlp.elmo import from_allennlp
@@ -207,18 +208,6 @@ def test_other_types(files: tuple[Path, Path], dtype: torch.dtype, bound: float)
         assert torch.cosine_similarity(gradient.flatten(), expected[name].flatten(), 0) > 1 - 2 * bound, name
 
 
-@pytest.mark.parametrize("default", [torch.float64, torch.bfloat16])
-def test_another_default_type(files: tuple[Path, Path], default: torch.dtype) -> None:
-    expected = mix(Elmo(*files, 1, dropout=0))
-    torch.set_default_dtype(default)
-    try:
-        got = mix(Elmo(*files, 1, dropout=0))
-    finally:
-        torch.set_default_dtype(torch.float32)
-    assert got.dtype == torch.promote_types(default, torch.float32)
-    close(got.float(), expected.detach())
-
-
 def test_autocast_rounds_nothing(files: tuple[Path, Path]) -> None:
     elmo = Elmo(*files, 1, dropout=0)
     with torch.autocast("cpu", torch.bfloat16):
@@ -228,7 +217,7 @@ def test_autocast_rounds_nothing(files: tuple[Path, Path]) -> None:
 
 def test_functional_calls(files: tuple[Path, Path]) -> None:
     elmo = Elmo(*files, 1, requires_grad=True, dropout=0)
-    expected = mix(elmo).detach()
+    expected, wanted = mix(elmo).detach(), gradients(elmo)
     given = {name: parameter.detach().clone().requires_grad_() for name, parameter in elmo.named_parameters()}
     with torch.no_grad():
         for parameter in elmo.parameters():
@@ -236,8 +225,48 @@ def test_functional_calls(files: tuple[Path, Path]) -> None:
     got = torch.func.functional_call(elmo, given, (IDS,))["elmo_representations"][0]
     assert torch.equal(got, expected)
     got.square().sum().backward()
-    for name, gradient in gradients(Elmo(*files, 1, requires_grad=True, dropout=0)).items():
+    for name, gradient in wanted.items():
         assert torch.allclose(given[name].grad.double(), gradient, rtol=1e-4, atol=1e-5), name  # type: ignore[union-attr]
+
+
+def test_parametrizations(files: tuple[Path, Path]) -> None:
+    elmo = Elmo(*files, 1, dropout=0)
+    expected = mix(elmo).detach()
+    for module in list(elmo.modules()):
+        if isinstance(module, nn.Conv1d):
+            parametrizations.weight_norm(module)
+        elif not parametrize.is_parametrized(module):
+            for name, _ in list(module.named_parameters(recurse=False)):
+                parametrize.register_parametrization(module, name, nn.Identity())
+    close(mix(elmo), expected)
+
+
+class Adapted(nn.Module):
+    """A linear layer with an adapter, as LoRA adds them: `weight` is that of the layer inside."""
+
+    def __init__(self, inside: nn.Linear) -> None:
+        super().__init__()
+        self.inside, self.weight, self.bias = inside, inside.weight, inside.bias
+        self.added = nn.Parameter(torch.ones(inside.out_features))
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = self.inside(x) + self.added
+        return result
+
+
+@pytest.mark.parametrize(("module", "name"), [("char_cnn", "projection"), ("char_cnn.highways.0", "carry")])
+def test_a_linear_layer_with_a_hook_or_another_in_its_place(files: tuple[Path, Path], module: str, name: str) -> None:
+    elmo, other = Elmo(*files, 1, dropout=0), Elmo(*files, 1, dropout=0)
+    part, changed = (one.get_submodule(f"_elmo_lstm.bilm.{module}") for one in (elmo, other))
+    called: list[object] = []
+    part.get_submodule(name).register_forward_hook(lambda *_: called.append(name))
+    setattr(part, name, Adapted(part.get_submodule(name)))  # type: ignore[arg-type]
+    with torch.no_grad():
+        changed.get_parameter(f"{name}.bias").add_(1)
+    close(mix(elmo), mix(other).detach())
+    mix(elmo).square().sum().backward()
+    assert part.get_parameter(f"{name}.added").grad is not None
+    assert called == [name] * 2
 
 
 @pytest.mark.parametrize("vocabulary", [None, ["pad", "The", "ELMo"]])
@@ -443,12 +472,6 @@ def test_settings_that_can_not_be_used(files: tuple[Path, Path], arguments: dict
         Elmo(**given)  # type: ignore[arg-type]
 
 
-def test_numbers_of_numpy(files: tuple[Path, Path]) -> None:
-    elmo = Elmo(*files, np.int64(2), dropout=np.float32(0.5))
-    assert len(elmo.eval()(batch_to_ids([["a"]], np.int64(50)))["elmo_representations"]) == 2
-    assert type(elmo.num_output_representations) is int
-
-
 def test_sentences_and_words_can_be_any_iterables() -> None:
     expected = batch_to_ids([["The", "river"], ["a"]])
     assert torch.equal(batch_to_ids(iter([map(str, ["The", "river"]), ("a",)])), expected)
@@ -479,12 +502,6 @@ def test_from_params(parameters: dict[str, Any], mapping: Any) -> None:
     for got, expected in zip(*(elmo(ids)["elmo_representations"] for elmo in (made, same)), strict=True):
         assert torch.equal(got, expected)
         assert got.shape[1] == max(map(len, SENTENCES)) + 2
-
-
-def test_from_params_with_a_module(parameters: dict[str, Any]) -> None:
-    module = Elmo(**parameters, num_output_representations=1)._elmo_lstm.bilm
-    params = {"options_file": None, "weight_file": None, "num_output_representations": 1}
-    assert Elmo.from_params(params, module=module)._elmo_lstm.bilm is module
 
 
 @pytest.mark.parametrize(

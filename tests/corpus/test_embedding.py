@@ -425,31 +425,6 @@ def test_a_line_of_the_manifest_that_does_not_fit_leaves_no_part(tmp_path: Path)
     assert [json.loads(line)["shard"] for line in path.read_text().splitlines()[1:]] == [0, 2]
 
 
-@pytest.mark.parametrize("first", [VectorsError("the first"), KeyboardInterrupt("the first")])
-def test_an_error_at_the_end_does_not_hide_the_first(
-    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: BaseException
-) -> None:
-    """Incomplete files are deleted even if skipped.jsonl can't be written."""
-    leftover = tmp_path / "out" / "shards" / f".part-000001.spacy.{'0' * 32}.tmp"
-
-    def fail(*_: object) -> None:
-        leftover.touch()
-        raise first
-
-    def full(*_: object) -> None:
-        raise CorpusError("the second")
-
-    monkeypatch.setattr(Manifest, "finish", fail)
-    with monkeypatch.context() as patch:
-        patch.setattr(Manifest, "write_skipped", full)
-        with pytest.raises(type(first), match="the first"):
-            shard(text, tmp_path / "out")
-    assert not leftover.exists()
-    with pytest.raises(type(first), match="the first"):
-        shard(text, tmp_path / "out")
-    assert (tmp_path / "out" / SKIPPED).exists()
-
-
 COMMAND = [sys.executable, "-m", "spacy", "elmo", "embed", "--format", "spacy", "--shard-size", "5000", "--quiet"]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 

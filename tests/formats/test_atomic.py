@@ -20,7 +20,6 @@ from spacy_elmo.formats.atomic import (
     remove_leftovers_of,
     replacing,
     replacing_folder,
-    writing,
 )
 
 # An empty package in the place of spacy_elmo, whose own __init__ loads torch and spaCy.
@@ -33,22 +32,6 @@ sys.modules["spacy_elmo"] = package
 from spacy_elmo.errors import CheckpointError
 from spacy_elmo.formats.atomic import folder_lock, replacing
 """
-
-
-def test_a_read_only_file_system_gets_a_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There even the deletion of a file that does not exist is an error, which must not replace the first one."""
-
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr(Path, "unlink", refuse)
-    path = tmp_path / "file"
-    with (
-        pytest.raises(VectorsError, match=r"file: can't be written .*Read-only"),
-        replacing(path, VectorsError),
-        writing(path, VectorsError),
-    ):
-        refuse()
 
 
 def test_what_a_process_prints_to_is_not_replaced(tmp_path: Path) -> None:

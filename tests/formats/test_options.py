@@ -169,22 +169,6 @@ def test_options_of_other_networks() -> None:
         BiLMOptions.from_dict({"lstm": VALID["lstm"], "n_tokens_vocab": 793471}, "o.json")
 
 
-FILES = {
-    "empty": b"",
-    "cut": b'{"lstm": {',
-    "not JSON": b"\x89HDF\r\n\x1a\n",
-}
-
-
-@pytest.mark.parametrize("content", FILES.values(), ids=FILES)
-def test_bad_file(content: bytes, tmp_path: Path) -> None:
-    path = tmp_path / "options.json"
-    path.write_bytes(content)
-    with pytest.raises(OptionsError) as error:
-        read_options(path)
-    assert str(error.value).startswith(f"{path}: ")
-
-
 def test_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, message in (

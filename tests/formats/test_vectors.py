@@ -112,21 +112,6 @@ def test_bad_sentence_and_closed_writer(tmp_path: Path) -> None:
         writer.write("a", ONES)
 
 
-def test_an_error_in_the_block_leaves_nothing(vectors: Path) -> None:
-    before = vectors.read_bytes()
-
-    def write_and_fail(error: type[BaseException]) -> None:
-        with VectorsWriter(vectors) as writer:
-            writer.write("new", ONES)
-            raise error("from the block")
-
-    for error in (KeyError, OSError, KeyboardInterrupt):
-        with pytest.raises(error, match="from the block"):
-            write_and_fail(error)
-        assert vectors.read_bytes() == before
-        assert list(vectors.parent.iterdir()) == [vectors]
-
-
 @pytest.mark.parametrize(
     ("value", "message"),
     [

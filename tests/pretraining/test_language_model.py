@@ -18,7 +18,6 @@ from embedded_case import TEXT, embed, install, make_package
 from embedded_case import model_of as embedded_model
 from starts import find_vocabulary
 
-from spacy_elmo import bilms
 from spacy_elmo.errors import ElmoError, SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions, atomic
 from spacy_elmo.formats.softmax import write_softmax
@@ -192,13 +191,6 @@ def test_the_name_with_the_package(bilm: Path, package: Path) -> None:
     assert model.vocabulary.counts.tolist() == embedded_model().vocabulary.counts.tolist()  # type: ignore[union-attr]
 
 
-def test_a_folder_of_that_name_wins(tmp_path: Path, package: Path) -> None:
-    embedded_model(seed=3).save(tmp_path / NAME)  # in the working folder
-    assert not is_embedded(NAME)
-    assert find_bilm(NAME) == softmax_folder(NAME) == Path(NAME)
-    assert_same(LanguageModel.load(NAME), embedded_model(seed=3))
-
-
 def test_no_package(bilm: Path) -> None:
     assert softmax_folder(NAME) is None
     assert not has_softmax(NAME)
@@ -285,10 +277,3 @@ def test_a_package_without_a_softmax(packaged: Path, corpus: PreparedCorpus) -> 
     with pytest.raises(SettingsError, match=r"en_midi: there is no softmax\.hdf5.* set training\.frozen_tokens"):
         check_new_run(config_of("en_midi"), Path("out"))
     check_new_run(config_of("en_midi", frozen_tokens=100), Path("out"))
-
-
-def test_the_embedded_bilm_wins_over_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    embedded_model().save(tmp_path / "files")
-    monkeypatch.chdir(tmp_path)
-    install_bilm(monkeypatch, tmp_path, NAME, tmp_path / "files")
-    assert find_bilm(NAME) == Path(bilms.paths(NAME)[0]).parent

@@ -80,25 +80,6 @@ def test_a_rank_without_torchrun_does_not_open_the_lock(
 # How it goes on
 
 
-@pytest.mark.slow
-def test_it_goes_on_without_its_text_and_init(config: PretrainConfig, tmp_path: Path) -> None:
-    """And ends in the same bits as one that has them."""
-    run(config, tmp_path / "before")
-    shutil.copytree(tmp_path / "before" / "model-last", tmp_path / "init")
-    shutil.copy(tmp_path / "init" / "vocabulary.txt", tmp_path / "words.txt")
-    paths = {"init": str(tmp_path / "init"), "vocabulary": str(tmp_path / "words.txt")}
-    tuning = longer(replace(config, paths=replace(config.paths, **paths)), 2)
-    run(tuning, tmp_path / "out")
-    shutil.copytree(tmp_path / "out", tmp_path / "copy")
-    run(longer(tuning, 6), tmp_path / "copy")
-    for gone in ("text.txt", "words.txt"):
-        (tmp_path / gone).unlink()
-    shutil.rmtree(tmp_path / "init")
-    run(longer(tuning, 6), tmp_path / "out")
-    assert checkpoint(tmp_path / "out")[0] == 6
-    assert model_files(tmp_path / "out") == model_files(tmp_path / "copy")
-
-
 # Divergence
 
 

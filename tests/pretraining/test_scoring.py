@@ -146,14 +146,6 @@ def test_float32_is_near(case: Case) -> None:
     assert single.perplexities == pytest.approx(double.perplexities, rel=1e-5)
 
 
-@pytest.mark.slow
-def test_the_size_of_batches_and_blocks_changes_nothing(case: Case) -> None:
-    expected = [score.loss for score in score_sentences(case.model, TEXT)]
-    for sizes in ({"batch_tokens": 1}, {"block_sentences": 1}, {"block_tokens": 5, "batch_tokens": 7}):
-        got = [score.loss for score in score_sentences(case.model, TEXT, **sizes)]
-        np.testing.assert_allclose(got, expected, rtol=1e-12)
-
-
 def test_a_softmax_of_biases_and_a_unigram_model_by_hand() -> None:
     words = ["<S>", "</S>", "<UNK>", "a"]
     log_p = np.log([1 / 8, 1 / 4, 1 / 8, 1 / 2])
