@@ -206,6 +206,17 @@ def test_a_pattern_that_matches_the_run_itself(text: Path, tmp_path: Path, patte
     assert (run.resumed, run.train.meta.report.sentences) == (True, sentences)
 
 
+def test_cutoffs_are_compared_with_the_words_of_a_file(text: Path, tmp_path: Path) -> None:
+    """Not with vocabulary.size, 30, which is for words that are built from the text."""
+    Vocabulary(WORDS).write(tmp_path / "words.txt")
+    config = config_of(
+        text, paths={"vocabulary": tmp_path / "words.txt"}, softmax=SoftmaxSettings("adaptive", cutoffs=(10,))
+    )
+    with pytest.raises(SettingsError, match=r"cutoffs is \[10\], but the vocabulary has 6 words"):
+        run_of(config, tmp_path / "few")
+    assert not (tmp_path / "few").exists()
+
+
 def test_files_that_a_run_would_replace(text: Path, tmp_path: Path) -> None:
     config, output = config_of(text), tmp_path / "out"
     output.mkdir()
@@ -223,6 +234,8 @@ def test_files_that_a_run_would_replace(text: Path, tmp_path: Path) -> None:
         check_new_run(config, output)
         refuse_other_folder(output)
         (output / own).unlink()
+    with pytest.raises(SettingsError, match="Expected one for --restart"):
+        refuse_other_folder(output)
 
 
 # What it starts from
