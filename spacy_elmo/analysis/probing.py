@@ -124,7 +124,10 @@ def _labelled_sentences(files: Iterable[Path], attribute: str, getter: Getter) -
     for path in files:
         kind = kind_of(path)
         if kind not in (DOCBIN, CONLLU):
-            raise CorpusError(f"{path}: not a .spacy or .conllu file. Convert it: python -m spacy convert.")
+            raise CorpusError(
+                f"{path}: not a .spacy or .conllu file. Convert it: python -m spacy convert reads .iob, .conll and "
+                ".json. Of another format, such as a table, write the docs to a .spacy file with spaCy's DocBin."
+            )
         try:
             found = _docbin_sentences(path) if kind == DOCBIN else _conllu_sentences(path, attribute.startswith("ent"))
             for sentence in found:

@@ -150,9 +150,11 @@ def _converted(file: Path, target: Path) -> Path:
                 app(["convert", str(file), folder], standalone_mode=False)
             (made,) = Path(folder).iterdir()
         except (SystemExit, Exception) as error:  # spaCy says why, or its reader failed anywhere
-            why = said.getvalue().strip() if isinstance(error, SystemExit) else error
+            print(said.getvalue(), end="")
+            why = "see above" if isinstance(error, SystemExit) else error
             raise CommandError(
-                f"{file}: not converted ({why}). Expected .conllu, .iob, .conll or .json, as spacy convert reads them."
+                f"{file}: not converted ({why}). Expected .conllu, .iob, .conll or .json, as spacy convert reads them. "
+                "Of another format, such as a table, write the docs to a .spacy file with spaCy's DocBin."
             ) from error
         if "No sentence boundaries" in said.getvalue():
             msg.warn(f"{file}: no sentence boundaries. Expected an empty line after each sentence.")

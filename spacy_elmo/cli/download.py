@@ -29,20 +29,18 @@ _MARK = "A published biLM, as `python -m spacy elmo download"
 
 def download(
     source: str = Arg(..., metavar="NAME", help=f"Name of a published biLM ({_NAMES}), or address of a file"),
-    sha256: list[str] | None = Opt(None, "--sha256", metavar="HEX", help="SHA-256 of the file; see below for a name"),
-    to: Path | None = Opt(None, "--to", metavar="FOLDER", help="Default: the current one, or that of downloaded biLMs"),
+    sha256: list[str] | None = Opt(None, "--sha256", metavar="HEX", help="SHA-256 that the file must have"),
+    to: Path | None = Opt(None, "--to", metavar="FOLDER", help="Folder to write to; a file's default: the current one"),
 ) -> None:
     """Download a published biLM, or a file.
 
-    A biLM is chosen by its name, any other file by its address.
+    For the name of a published biLM, it gets options.json and weights.hdf5 from the addresses that AllenNLP 2.10.1
+    names. The authors of this package could not try these addresses. Afterwards the name works as a MODEL in other
+    commands. The files go to the folder $SPACY_ELMO_CACHE. If it is not set, they go to spacy-elmo in $XDG_CACHE_HOME
+    or in ~/.cache. The command prints their SHA-256. You may give what you expect: --sha256 once is that of
+    weights.hdf5, twice is that of options.json and then of weights.hdf5.
 
-    A name gets options.json and weights.hdf5 from the address that AllenNLP 2.10.1 names. The authors of this package
-    could not try these addresses. Afterwards the name can be used as a model. The files go to $SPACY_ELMO_CACHE, or to
-    spacy-elmo in $XDG_CACHE_HOME or ~/.cache, and their SHA-256 are printed. --sha256 may be left out, or given once,
-    for weights.hdf5, or twice, for options.json and then for weights.hdf5.
-
-    A file appears when it is complete, and has the SHA-256 if it was given. HDF5 files are checked in a process of
-    its own.
+    For an address, it gets that file. --sha256 is required.
     """
     hashes = [given.lower() for given in sha256 or []]
     for given in hashes:

@@ -187,7 +187,15 @@ def embed(
                     f"{option} is for one HDF5 file with all layers, the top one or their mean, as AllenNLP "
                     "writes it. Leave it out, or give an output whose name ends in .hdf5, or add --format hdf5."
                 )
-            with shown_bar(total=total_bytes(files), unit="B", unit_scale=True, disable=quiet) as bar:
+            # it is delayed until all options were found to be usable
+            with shown_bar(total=total_bytes(files), unit="B", unit_scale=True, delay=1e9, disable=quiet) as bar:
+
+                def move(tokens: int, size: int) -> None:
+                    if not bar.disable and bar.delay:
+                        bar.delay = 0
+                        bar.refresh()
+                    bar.update(size)
+
                 summary = embed_corpus(
                     inputs,
                     output,
@@ -207,7 +215,7 @@ def embed(
                     shard_size=shard_size,
                     resume=resume,
                     code=code,
-                    progress=lambda tokens, size: bar.update(size),
+                    progress=move,
                 )
                 bar.total = bar.total and bar.n  # it may have been an estimate
             n_cut, n_empty = summary.cut_words, 0

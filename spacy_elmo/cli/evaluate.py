@@ -37,9 +37,10 @@ def evaluate(
 ) -> None:
     """Measure the perplexity of a text.
 
-    It is that of the full softmax: of each direction and their mean, with zero and with carried state.
-    Each direction predicts every word of a sentence and then a boundary. Words outside the vocabulary count as <UNK>;
-    rows without <UNK> leave out the predictions of these. The mean is exp of the mean of both directions' losses.
+    Each direction predicts every word of a sentence, and then its boundary, by the full softmax. A table shows the
+    perplexity of each direction, and exp of the mean of their losses. Zero state: each sentence is read by itself.
+    Carried state: it is read after the sentence before it. A word outside the vocabulary counts as <UNK>. The rows
+    "without <UNK>" leave such words out.
     """
     from ..pretraining.language_model import FILES, LanguageModel, folders_of
     from ..pretraining.scoring import evaluate_text, total

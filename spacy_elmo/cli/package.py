@@ -48,6 +48,11 @@ python_requires = >=3.10
 {group} =
     {name} = {module}:folder
 """
+_INSTALLATION = """
+## Installation
+
+Install spacy-elmo first, and then this package. pip does not get spacy-elmo by itself.
+"""
 _INIT = '''\
 """{description}."""
 
@@ -68,13 +73,13 @@ def package(
     softmax: Place = Opt(Place.inside, help="Where the softmax is; apart: in a second package; none: left out"),
     version: str = Opt("0.1.0", metavar="VERSION", help="Version of the package"),
     licence: str = Opt("", "--license", metavar="LICENSE", help="Licence of the weights, such as CC-BY-SA-4.0"),
-    build: Built = Opt(Built.none, help="What to build in dist, in the package's folder"),
+    build: Built = Opt(Built.none, help="What to build in the package's dist; needs pip install build"),
     force: Force = False,
 ) -> None:
     """Make a Python package of a biLM.
 
-    Others install it with pip. Then NAME names the biLM in add_pipe, in configs and in commands. A model card that is
-    there already stays.
+    Others install spacy-elmo, and then the package with pip. Then NAME names the biLM in add_pipe, in configs and in
+    commands. A model card that is there already stays.
     """
     from ..pretraining.language_model import CARD, has_softmax
     from ..pretraining.pack import pack
@@ -147,13 +152,15 @@ def _write(
     for file in files - {CARD}:
         shutil.copyfile(packed / file, root / module / file)
     texts = {"setup.cfg": _SETUP, "pyproject.toml": _PYPROJECT, f"{module}/__init__.py": _INIT}
-    cards = [output / folder / module / CARD, *([packed / CARD] if of_bilm else [])]
-    if card := next((path for path in cards if path.exists()), None):
-        shutil.copyfile(card, root / module / CARD)
-    else:
-        texts[f"{module}/{CARD}"] = "# {name}\n\n{description}.\n"
     for file, text in texts.items():
         (root / file).write_text(text.format(**about), encoding="utf8", newline="\n")
+    card = output / folder / module / CARD
+    if card.exists():
+        shutil.copyfile(card, root / module / CARD)
+        return
+    own = of_bilm and (packed / CARD).exists()
+    told = (packed / CARD).read_bytes() if own else "# {name}\n\n{description}.\n".format(**about).encode()
+    (root / module / CARD).write_bytes(told + _INSTALLATION.encode() * (_INSTALLATION.encode() not in told))
 
 
 def _build(folder: Path, kind: str) -> None:

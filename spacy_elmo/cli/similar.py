@@ -10,6 +10,7 @@ from spacy.cli._util import Arg, Opt, import_code
 
 from ..errors import CommandError, listed
 from ..formats.text import Unusable
+from ..modules.loading import EMBEDDED
 from .console import msg, print_json
 from .shared import MODEL, WIDEST, Code, Json, Lang, PipeName, bilm_of, embedder_of, source_of
 
@@ -34,8 +35,8 @@ class Occurrence(NamedTuple):
 
 
 def similar(
-    model: str = Arg(..., metavar="MODEL", help=MODEL),
-    text: Path = Arg(..., metavar="TEXT", help="Text: one sentence a line; - is stdin"),
+    texts: list[str] = Arg(..., metavar="TEXT", help="Text: one sentence a line; - is stdin"),
+    model: str | None = Opt(None, "--model", "-m", metavar="MODEL", help=f"{MODEL}; default: {EMBEDDED}"),
     word: str = Opt(..., metavar="WORD", help="The word, exactly as the text has it"),
     sentence: int | None = Opt(None, min=1, metavar="N", help="Line of the occurrence; default: that of the first"),
     top: int = Opt(5, min=1, metavar="N", help="Occurrences shown for each layer"),
@@ -50,6 +51,10 @@ def similar(
     One occurrence, the first or that in line --sentence, is compared with all others, layer by layer.
     """
     import_code(code)
+    *before, name = texts  # formerly the model was the first argument
+    if len(before) + (model is not None) > 1:
+        raise CommandError(f"TEXT was given as {' '.join(texts)}. Expected one file; --model names the model.")
+    model, text = model or (before or [EMBEDDED])[0], Path(name)
     others = find_occurrences(model, pipe, text, word, ignore_case, lang)
     lines = [one.line for one in others]
     if sentence is not None and sentence not in lines:

@@ -138,7 +138,8 @@ def embed(
         `shard_bytes`).
     resume: whether to go on with an earlier command; false: its shards are deleted.
     code: Python file with functions that a saved pipeline needs. The workers import it; None: they import nothing.
-    progress: is called with the numbers of tokens and of bytes of text that were done since the call before.
+    progress: is called with the numbers of tokens and of bytes of text that were done since the call before; with zeros
+        when settings and inputs were found to be usable.
 
     Returns what was embedded.
     Raises ElmoError if a setting, an input or the output can't be used. In a folder, finished shards stay.
@@ -161,15 +162,22 @@ def embed(
     settings = ShardSettings(bilm, target.format, selection, lang, tokenized, docs, code, text_field)
     files = sources_of([Path(name) for name in names], target.path)
     summary = Summary(target.path, target.format)
+    items = _announced(read_items(files, text_column), progress)
     if target.single:
-        _embed_into_file(names, files, read_items(files, text_column), settings, summary, progress)
+        _embed_into_file(names, files, items, settings, summary, progress)
     else:
-        items = read_items(files, text_column)
         _embed_into_folder(items, settings, summary, engine, address, workers, shard_size, resume, progress)
     if not summary.sentences:
         raise summary.no_sentences(names)
     summary.seconds = time.monotonic() - begun
     return summary
+
+
+def _announced(items: Iterator[Item], progress: OnProgress) -> Iterator[Item]:
+    for number, item in enumerate(items):
+        if number == 0:
+            progress(0, 0)
+        yield item
 
 
 def check_processes(engine: str, address: str | None, workers: int | None) -> None:

@@ -130,7 +130,10 @@ def warn_of_fields(path: Path, first: str, category: type[PlainTextWarning] = Pl
         kind_of(path) in (".csv", ".tsv")
         or len(_COLUMNS & set(re.split(f"[{_SEPARATORS}]", first.strip().lower()))) > 1
     ):
-        told = "it looks like a table. To have a column read, give embed a file of it and --text-column NAME"
+        told = (
+            "it looks like a table. embed reads a column of a file with --text-column NAME; for other commands, "
+            "write the column to a file with one text a line"
+        )
     else:
         return
     warnings.warn(f"{name} is read as text, though {told}.", category, stacklevel=2)

@@ -275,6 +275,9 @@ def test_a_folder_of_shards(files: Path, tmp_path: Path, monkeypatch: pytest.Mon
     said = embed(*arguments)
     assert "5 documents, 6 sentences, 16 tokens, " in said
     assert "of 93.0B (" in said  # the progress bar; how far it is when it is drawn depends on the time
+    for wrong in (("--layers", "all"), ("--text-column", "body")):  # told before the bar is drawn
+        assert "%" not in embed(*arguments, *wrong, code=1)
+    assert "%" not in embed(*arguments, "--no-resume", "--quiet")
     assert "left out and listed in" in said
     assert len((out / "skipped.jsonl").read_text(encoding="utf8").splitlines()) == 1
     register("elmo")  # as an elmo pipe does

@@ -41,6 +41,10 @@ def test_an_installed_package(model: Path, tmp_path: Path, monkeypatch: pytest.M
     run("package", model, out, "--name", name, "--softmax", softmax, "--license", "CC0-1.0", "--version", "1.2.3")
     folders = {name, f"{name}_softmax"} if softmax == "apart" else {name}
     assert {path.name for path in out.iterdir()} == folders
+    for folder in folders:
+        card = (out / folder / f"spacy_elmo_{folder}" / "README.md").read_text(encoding="utf8")
+        assert card.startswith("| language | la |\n" if folder == name else f"# {name}\n")
+        assert "\n\nInstall spacy-elmo first, and then this package." in card
     monkeypatch.syspath_prepend(str(site))
     install(out / name, site)
     if softmax == "apart":

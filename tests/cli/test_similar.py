@@ -124,8 +124,14 @@ def test_other_kinds_of_text(name: str, text: Path) -> None:
     assert run(GOLDEN, path, "--word", "bank") == run(GOLDEN, text, "--word", "bank")
 
 
+def test_the_model_is_an_option_or_the_first_argument(text: Path) -> None:
+    assert run(text, "--word", "bank") == run("en_mini", text, "--word", "bank")
+    assert run(text, "--word", "bank", "-m", GOLDEN) == run(GOLDEN, text, "--word", "bank")
+
+
 def test_refusals(text: Path, tmp_path: Path) -> None:
     for arguments, part in (
+        ((GOLDEN, text, "--word", "bank", "-m", GOLDEN), "Expected one file; --model names the model"),
         ((GOLDEN, text, "--word", "lake"), "the word 'lake' does not occur"),
         ((GOLDEN, text, "--word", "river"), "occurs once, in line 1"),
         ((GOLDEN, text, "--word", "river"), "--lang en splits it"),
