@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from traceback import walk_stack
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from spacy.attrs import IS_SPACE
+from spacy.language import Language
 from spacy.tokens import Doc, Span
 from thinc.api import Model
 from thinc.types import Floats3d
@@ -17,6 +19,7 @@ from ..formats.characters import batch_to_ids_array
 from ..formats.messages import read_message
 from ..inference import CACHED_WORDS, Precision, row_key, token_batches
 from ..modules import LstmState
+from ..modules.loading import find_files
 from .shim import BiLMShim, read_saved, refusing_damage
 from .span_getters import build_sentences
 from .types import BiLMModel, SpanGetter, is_whole
@@ -53,7 +56,7 @@ def build_bilm(
     Output: for each doc a float32 array of *Shape:* (layers, tokens, width).
 
     options_file: path of the official options file; null: the embedded biLM.
-    weight_file: path of the official weight file; null: the embedded biLM. Both files are read when they are first
+    weight_file: path of the official weight file; null: the embedded biLM. The weights are read when they are first
         needed.
     get_spans: span getter that returns what the biLM reads as one sentence; null: spacy-elmo.sentences.v1.
     precision: type in which weights are read: "float32"; "bfloat16"; "auto": bfloat16 if that is faster.
@@ -68,7 +71,8 @@ def build_bilm(
         "en_mini", or the name of a published biLM that was downloaded or of one in an installed package; null: the two
         files.
 
-    Raises SettingsError if a setting cannot be used, and if stateful and trainable are both true.
+    Raises SettingsError if a setting cannot be used, and if stateful and trainable are both true. In `nlp.add_pipe` it
+    raises ElmoError if there is no such biLM. A config may be that of a saved pipeline, which has its own weights.
     """
     if get_spans is not None and not callable(get_spans):
         raise SettingsError(
@@ -82,13 +86,17 @@ def build_bilm(
             f"width is {shown(width)} in spacy-elmo.BiLM.v1. Expected the width of the layers, a whole number, or "
             "null: that of its files."
         )
+    shim = BiLMShim(options_file, weight_file, precision, cached_words, bilm)
+    callers = {frame.f_code for frame, _ in walk_stack(None)}
+    if Language.add_pipe.__code__ in callers and Language.from_config.__code__ not in callers:
+        find_files(options_file, weight_file, bilm)
     return Model(
         NAME,
         forward,
         init=init,
         dims={"nO": width},
         attrs={"settings": Settings(get_spans or build_sentences(), stateful, trainable)},
-        shims=[BiLMShim(options_file, weight_file, precision, cached_words, bilm)],
+        shims=[shim],
     )
 
 

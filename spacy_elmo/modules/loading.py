@@ -14,10 +14,10 @@ import numpy.typing as npt
 import torch
 
 from .. import bilms, kernels
-from ..errors import ElmoError, OptionsWarning, SettingsError, shown
-from ..formats.names import OFFICIAL_MODELS, PUBLISHED, folder_named, folders_of_packages, is_hidden, is_named
+from ..errors import ElmoError, OptionsWarning, SettingsError, WeightsError, shown
+from ..formats.names import KNOWN, OFFICIAL_MODELS, PUBLISHED, folder_named, folders_of_packages, is_hidden, is_named
 from ..formats.options import KEYS, BiLMOptions, read_options
-from ..formats.paths import expanded, sha256_of
+from ..formats.paths import existing_file, expanded, sha256_of
 from ..formats.weights import read_weights
 from .bilm import BiLM
 
@@ -76,10 +76,10 @@ def unknown_bilm_error(name: str | os.PathLike[str]) -> SettingsError:
         reason = "a file or folder of this name is in the current folder. Rename it, or work in another folder"
     elif is_packed(name) and Path(name).exists():
         reason = "it is a packed file. Unpack it, and give its folder"
+    names = ", ".join(dict.fromkeys([EMBEDDED, *folders_of_packages(), *KNOWN]))
     return SettingsError(
         f"{shown(os.fspath(name))} names no biLM: {reason}. Expected the folder of a biLM or of a pretraining "
-        f"run, en_mini, or the name of a biLM in an installed package, such as en_midi, or of a published one "
-        f"({', '.join(PUBLISHED)}). "
+        f"run, the name of one in a package ({names}), or of a published one ({', '.join(PUBLISHED)}). "
         "In a component's config this is model.bilm. For two files set options_file and weight_file."
     )
 
@@ -208,6 +208,20 @@ def load_options(options_file: File | None = None, bilm: File | None = None) -> 
         return read_options(embedded_files()[0] if options_file is None else options_file)
 
 
+def find_files(
+    options_file: File | None = None, weight_file: File | None = None, bilm: File | None = None
+) -> tuple[BiLMOptions, Path]:
+    """Return the options and the path of the weights, which are not read. The arguments are those of `load_arrays`.
+
+    Raises ElmoError if a file is missing, or the options can't be used.
+    """
+    options = load_options(options_file, bilm)
+    if bilm is not None:
+        weight_file = _files_of(bilm, weights=True)[1]
+    with _naming("weight_file" if bilm is None else "bilm"):
+        return options, existing_file(weight_file or embedded_files()[1], "the weights.hdf5 of a biLM", WeightsError)
+
+
 def load_arrays(
     options_file: File | None = None, weight_file: File | None = None, bilm: File | None = None
 ) -> tuple[BiLMOptions, Arrays]:
@@ -220,13 +234,11 @@ def load_arrays(
     Raises ElmoError, which names the setting and says what is wrong with its file.
     """
     check_files(options_file, weight_file, bilm)
-    options = load_options(options_file, bilm)
-    if bilm is not None:
-        weight_file = _files_of(bilm, weights=True)[1]
+    options, path = find_files(options_file, weight_file, bilm)
     with _naming("weight_file" if bilm is None else "bilm"):
-        arrays = read_weights(weight_file or embedded_files()[1], options)
-    if weight_file is not None and bilm != EMBEDDED:
-        warn_of_other_options(options, expanded(weight_file))
+        arrays = read_weights(path, options)
+    if (weight_file or bilm) and bilm != EMBEDDED:
+        warn_of_other_options(options, path)
     return options, arrays
 
 

@@ -26,6 +26,14 @@ def pipeline(name: str | None = "random_a", model: dict[str, Any] | None = None,
     return nlp
 
 
+def from_config(model: dict[str, Any]) -> Language:
+    """The same, from the config of a pipeline, whose biLM may be gone."""
+    component = {"factory": "elmo", "model": model}
+    return spacy.blank("xx").from_config(
+        {"nlp": {"lang": "xx", "pipeline": ["elmo"]}, "components": {"elmo": component}}
+    )
+
+
 @cache
 def shared(name: str | None = "random_a", **config: Any) -> Language:
     """The same for all tests that leave it as it is."""

@@ -16,11 +16,13 @@ import pytest
 import spacy
 import torch
 from golden_files import GOLDEN_NAMES, read_golden
-from pipelines import GOLDEN, files, pipeline, shared
+from pipelines import GOLDEN, files, from_config, pipeline, shared
+from spacy.cli.init_config import fill_config
 from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.training.loggers import console_logger
+from spacy.util import load_config
 from thinc.api import Model, NumpyOps, Ops, get_ops, use_ops
 from thinc.util import has_cupy_gpu
 
@@ -257,16 +259,43 @@ def test_one_word_names_a_bilm(golden: Path, tmp_path: Path) -> None:
 def test_one_word_and_files_exclude_each_other(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="bilm is 'en_mini', and weight_file is set too"):
         spacy.blank("xx").add_pipe("elmo", config={"model": {"bilm": "en_mini", "weight_file": "x"}})
-    nlp = pipeline(None, {"bilm": str(tmp_path / "gone")})
-    with pytest.raises(ElmoError, match=r"gone' names no biLM: there is no such folder.*model\.bilm"):
-        nlp("A bank .")
 
 
-def test_missing_files_name_setting_and_path() -> None:
-    nlp = pipeline(None, {"options_file": "gone/o.json", "weight_file": "gone/w.hdf5"})
-    for use in (lambda: nlp("a"), nlp.initialize):
-        with pytest.raises(ElmoError, match=r"gone/o\.json: no such file.*options_file \(model\.options_file in a"):
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ({"bilm": "nope"}, r"'nope' names no biLM: .* \(en_mini, .*\), .* \(original, .*model\.bilm"),
+        ({"bilm": "runs/gone"}, "'runs/gone' names no biLM: there is no such folder"),
+        (
+            {"options_file": "gone/o.json", "weight_file": "w.hdf5"},
+            r"gone/o\.json: no such file.*\(model\.options_file",
+        ),
+        (files("random_a")["model"] | {"weight_file": "w.hdf5"}, r"w\.hdf5: no such file.*\(model\.weight_file in a"),
+    ],
+)
+def test_no_such_bilm(model: dict[str, str], message: str, tmp_path: Path) -> None:
+    nlp = spacy.blank("xx")
+    with pytest.raises(ElmoError, match=message):
+        nlp.add_pipe("elmo", config={"model": model})
+    source = {"@architectures": "spacy-elmo.BiLM.v1"} | model
+    mix = {"@layers": "spacy-elmo.ScalarMix.v1"}
+    tok2vec = {"@architectures": "spacy-elmo.Tok2Vec.v1", "source": source, "mix": mix}
+    with pytest.raises(ElmoError, match=message):
+        nlp.add_pipe("tagger", config={"model": {"tok2vec": tok2vec}})
+    assert nlp.pipe_names == []
+    nlp = from_config(model)  # a saved pipeline has weights of its own, which it loads later
+    for use in (lambda: nlp("a"), nlp.initialize, lambda: nlp.to_disk(tmp_path / "saved")):
+        with pytest.raises(ElmoError, match=message):
             use()
+    assert not (tmp_path / "saved" / "elmo").exists()
+    expected = pipeline()
+    np.testing.assert_array_equal(nlp.from_bytes(expected.to_bytes())("a")._.elmo, expected("a")._.elmo)
+
+
+def test_fill_config_needs_no_bilm(tmp_path: Path) -> None:
+    from_config({"bilm": "nope"}).config.to_disk(tmp_path / "base.cfg")
+    fill_config(tmp_path / "filled.cfg", tmp_path / "base.cfg")
+    assert load_config(tmp_path / "filled.cfg")["components"]["elmo"]["model"]["bilm"] == "nope"
 
 
 def test_sizes_and_text() -> None:
@@ -274,9 +303,8 @@ def test_sizes_and_text() -> None:
         pipe = pipeline(name).get_pipe("elmo")
         assert (pipe.layers, pipe.width) == (layers, width)  # type: ignore[attr-defined]
         assert repr(pipe) == f"<ElmoPipe 'elmo': attr='elmo', layers={layers}, width={width}, frozen=True>"
-    nlp = spacy.blank("xx")
-    missing = nlp.add_pipe("elmo", config={"model": {"options_file": "no.json", "weight_file": "no.hdf5"}})
-    assert repr(missing) == "<ElmoPipe 'elmo': attr='elmo', layers and width unknown, frozen=True>"
+    missing = from_config({"options_file": "no.json", "weight_file": "no.hdf5"})
+    assert repr(missing.get_pipe("elmo")) == "<ElmoPipe 'elmo': attr='elmo', layers and width unknown, frozen=True>"
 
 
 @pytest.mark.parametrize(("frozen", "columns"), [(True, []), (False, ["LOSS ELMO"])])

@@ -331,10 +331,3 @@ def test_pickle_of_a_pipeline_never_used_works_in_a_fresh_process(tmp_path: Path
     code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb'))('a b')._.elmo.shape)"
     command = [sys.executable, "-c", code, str(tmp_path / "nlp.pickle")]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "(2, 64)"
-
-
-def test_missing_files_leave_nothing_half_written(tmp_path: Path) -> None:
-    nlp = pipeline(None, {"options_file": "gone.json", "weight_file": "gone.hdf5"})
-    with pytest.raises(ElmoError, match=r"gone\.json"):
-        nlp.get_pipe("elmo").to_disk(tmp_path / "elmo")
-    assert not (tmp_path / "elmo").exists()
