@@ -7,19 +7,7 @@ from bilm_cases import bilm_of, random_datasets
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules import BiLM
 
-OPTIONS = BiLMOptions(
-    char_dim=4,
-    filters=((1, 4), (2, 8), (3, 8)),
-    n_highway=1,
-    activation="relu",
-    max_characters=50,
-    dim=24,
-    projection_dim=8,
-    n_layers=2,
-    cell_clip=3.0,
-    proj_clip=3.0,
-    use_skip_connections=True,
-)
+OPTIONS = BiLMOptions(4, ((1, 4), (2, 8), (3, 8)), 1, "relu", 50, 24, 8, 2, 3.0, 3.0, True)
 
 
 def small(**changes: object) -> BiLM:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,58 +59,23 @@ def tiny_batches(folder: Path) -> Iterator[tuple[list[list[str]], list[Array | N
 
 
 # contextual-repr-analysis: sums over the 32 dimensions of the mean of tiny_fixture's layers
-SUMS: Sequence[tuple[str, list[float]]] = (
-    (
-        "The cryptocurrency space is now figuring out to have the highest search on Google globally .",
-        [
-            -5.4501357,
-            0.57151437,
-            -1.9986794,
-            -1.9020741,
-            -1.6883984,
-            0.46092677,
-            -2.0832047,
-            -2.045756,
-            -2.660774,
-            -5.4992304,
-            -3.6687968,
-            -3.4485395,
-            -1.9255438,
-            -0.92559034,
-            -1.7234659,
-            -4.93639,
-        ],
-    ),
-    (
-        "Bitcoin alone has a sixty percent share of global search .",
-        [
-            -0.51167095,
-            -0.61811006,
-            -2.8013024,
-            -3.7508147,
-            -1.6987357,
-            -1.1114583,
-            -3.6302583,
-            -3.3409853,
-            -1.3613609,
-            -3.6760461,
-            -5.137144,
-        ],
-    ),
-    (
-        "ELMo has had trouble handling sentences / with forward slashes .",
-        [
-            -1.5057361,
-            -2.6824353,
-            -4.1259403,
-            -3.4485295,
-            -1.3296673,
-            -4.5548496,
-            -6.077871,
-            -3.4515395,
-            -3.8405519,
-            -4.3518186,
-            -4.8782477,
-        ],
-    ),
-)
+SUMS = [
+    (sentence, [float(number) for number in numbers.split()])
+    for sentence, numbers in (
+        (
+            "The cryptocurrency space is now figuring out to have the highest search on Google globally .",
+            "-5.4501357 0.57151437 -1.9986794 -1.9020741 -1.6883984 0.46092677 -2.0832047 -2.045756 "
+            "-2.660774 -5.4992304 -3.6687968 -3.4485395 -1.9255438 -0.92559034 -1.7234659 -4.93639",
+        ),
+        (
+            "Bitcoin alone has a sixty percent share of global search .",
+            "-0.51167095 -0.61811006 -2.8013024 -3.7508147 -1.6987357 -1.1114583 -3.6302583 -3.3409853 "
+            "-1.3613609 -3.6760461 -5.137144",
+        ),
+        (
+            "ELMo has had trouble handling sentences / with forward slashes .",
+            "-1.5057361 -2.6824353 -4.1259403 -3.4485295 -1.3296673 -4.5548496 -6.077871 -3.4515395 "
+            "-3.8405519 -4.3518186 -4.8782477",
+        ),
+    )
+]
