@@ -3,10 +3,10 @@
     python benchmarks/same_bits.py --json runs/same_bits/now.json
     python benchmarks/same_bits.py --json runs/same_bits/now.json --compare runs/same_bits/before.json
 
-Only public interfaces are used: the factory `elmo`, `python -m spacy elmo ...`, `Elmo`, `nlp.update`, `nlp.to_disk`.
-So this file, which imports nothing else of the project, also runs in the environment of an earlier version:
-`OTHER/.venv/bin/python benchmarks/same_bits.py`. Both runs need the same machine, the same versions of torch and numpy,
-and the same folder of inputs (`--data`), which the first run writes.
+Only public interfaces are used: the factory `elmo`, `python -m spacy elmo ...`, `Elmo`, `nlp.update`, `nlp.to_disk`,
+and `spacy_elmo.formats` and `BiLM` for the inputs. So this file, which imports nothing else of the project, also runs
+in the environment of an earlier version: `OTHER/.venv/bin/python benchmarks/same_bits.py`. Both runs need the same
+machine, the same versions of torch and numpy, and the same folder of inputs (`--data`), which the first run writes.
 
 Each line is a name and a SHA-256. Parts, each in a process of its own:
 
@@ -55,6 +55,7 @@ PRETRAIN = {  # beside the defaults of `init-pretrain-config`
     "training.streams": "16",
     "training.total_tokens": "3200",
     "training.precision": "float32",
+    "training.softmax.kind": "sampled",
     "training.softmax.negatives": "256",
     "training.softmax.cutoffs": "[200, 800]",
     "training.optimizer.name": "adamw",
