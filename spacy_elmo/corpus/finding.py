@@ -12,7 +12,7 @@ import numpy.typing as npt
 from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
-from ..errors import CorpusError, NotEmbeddedError, shown
+from ..errors import CorpusError, ElmoError, NotEmbeddedError, shown
 from ..formats.paths import expanded
 from ..formats.vectors import read_vectors
 from ..pipeline.attributes import layers_of, vectors_of
@@ -36,18 +36,28 @@ def find_sentence(output: str | os.PathLike[str], number: int) -> FoundSentence:
     """Return a sentence of what `embed` has written: a file of any format, or a folder with all shards up to it.
 
     number: counted from 0 over all sentences of the output, in the order of the input.
-    Raises CorpusError if there is no such sentence.
+    Raises CorpusError if there is no such sentence, and ElmoError if the output can't be read.
     """
-    path, place = expanded(output), number
-    if path.is_dir():
-        path, place = _shard_of(path, number)
-    readers = {"parquet": _parquet, "hdf5": _hdf5, "spacy": _docbin, "safetensors": _safetensors, "npy": _npy}
-    reader = readers.get(SUFFIXES.get(path.suffix.lower(), ""))
-    if reader is None or not path.is_file():
-        raise CorpusError(f"{path}: no output of embed. Expected one of its files, or its folder of shards.")
-    found = reader(path, place) if place >= 0 else None
+    path, place, found = expanded(output), number, None
+    try:
+        if isinstance(number, int | np.integer) and number >= 0:
+            if path.is_dir():
+                path, place = _shard_of(path, number)
+            readers = {"parquet": _parquet, "hdf5": _hdf5, "spacy": _docbin, "safetensors": _safetensors, "npy": _npy}
+            reader = readers.get(SUFFIXES.get(path.suffix.lower(), ""))
+            if reader is None or not path.is_file():
+                raise CorpusError(f"{path}: no output of embed. Expected one of its files, or its folder of shards.")
+            found = reader(path, place)
+    except ElmoError:
+        raise
+    except Exception as error:  # each library has errors of its own
+        reason = str(error) or type(error).__name__
+        raise CorpusError(
+            f"{path}: damaged, cut short, or not written by embed ({reason}). Expected its output: give the same "
+            "command again to make it, for a folder with --no-resume."
+        ) from error
     if found is None:
-        raise CorpusError(f"{output}: no sentence {shown(number)}. Sentences are counted from 0.")
+        raise CorpusError(f"{output}: no sentence {shown(number)}. Expected a whole number, counted from 0.")
     return found
 
 

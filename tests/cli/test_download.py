@@ -280,7 +280,7 @@ def test_a_name_that_was_not_downloaded(source: Path, text: Path, tmp_path: Path
     ):
         assert command in run("elmo", *arguments.split(), code=1)
     nlp = spacy.blank("xx")
-    nlp.add_pipe("elmo", config={"model": {"bilm": "original"}})
-    for use in (lambda: ElmoEmbedder("original"), lambda: nlp("A bank.")):
+    config = {"model": {"bilm": "original"}}
+    for use in (lambda: ElmoEmbedder("original"), lambda: nlp.add_pipe("elmo", config=config)):
         with pytest.raises(ElmoError, match=command):
             use()

@@ -24,7 +24,7 @@ from spacy_elmo.corpus import EmbedColumns, embed, find_sentence, writing
 from spacy_elmo.corpus.bilm import BiLMChoice
 from spacy_elmo.corpus.embedding import shard_bytes
 from spacy_elmo.corpus.manifest import LOCK, MANIFEST, SKIPPED, Manifest, ShardFacts, Summary
-from spacy_elmo.errors import CorpusError, NotEmbeddedError, SettingsError, VectorsError, WeightsError
+from spacy_elmo.errors import CorpusError, ElmoError, NotEmbeddedError, SettingsError, VectorsError, WeightsError
 from spacy_elmo.pipeline.attributes import layers_of, mean_vector, token_vector, vectors_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
@@ -248,9 +248,30 @@ def test_a_sentence_is_found_by_its_number(
                 [WORDS[number]] if format in ("spacy", "parquet", "safetensors") else [WORDS[number], None]
             )
             assert found.line in ([number + 1] if format in ("spacy", "parquet", "safetensors") else [None])
-        for number in (20, -1):
+        for number in (20, -1, "3", None):
             with pytest.raises(CorpusError, match="no"):
-                find_sentence(output, number)
+                find_sentence(output, number)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("format", ["hdf5", "spacy", "parquet", "safetensors", "npy"])
+def test_a_damaged_output(text: Path, tmp_path: Path, format: str) -> None:
+    if format in writing.NEEDS:
+        pytest.importorskip(writing.NEEDS[format])
+    path = tmp_path / f"a.{format}"
+    run(text, path, layers="all", sentence=format == "npy")
+    whole = path.read_bytes()
+    for damaged in (whole[: len(whole) // 2], whole[:10], b"", b"{}\n" * 99):
+        path.write_bytes(damaged)
+        with pytest.raises(ElmoError, match=rf"a\.{format}: .*Expected"):
+            find_sentence(path, 13)
+
+
+@pytest.mark.parametrize("line", ["{}", "null", "\N{SNOWMAN}", '{"shard": 0}'])
+def test_a_damaged_manifest(text: Path, tmp_path: Path, line: str) -> None:
+    shard(text, tmp_path / "out")
+    (tmp_path / "out" / MANIFEST).write_text(f"{{}}\n{line}\n", encoding="utf8")
+    with pytest.raises(CorpusError, match=r"out: damaged, .*Expected its output"):
+        find_sentence(tmp_path / "out", 0)
 
 
 def test_a_folder_without_a_finished_shard_binds_nothing(text: Path, tmp_path: Path) -> None:
