@@ -87,6 +87,8 @@ def build_bilm(
             "null: that of its files."
         )
     shim = BiLMShim(options_file, weight_file, precision, cached_words, bilm)
+    # spaCy does not tell a factory whether `add_pipe` was called with settings, or a config is read, whose pipe may be
+    # loaded with weights of its own
     callers = {frame.f_code for frame, _ in walk_stack(None)}
     if Language.add_pipe.__code__ in callers and Language.from_config.__code__ not in callers:
         find_files(options_file, weight_file, bilm)
