@@ -42,7 +42,7 @@ TILES = ROOT / "tests" / "kernels" / "emulated_tiles.h"
 TESTS = ["tests/kernels", "tests/inference/test_lstm.py"]
 TESTS += [f"tests/modules/test_{name}.py" for name in ("lstm_amx", "lstm_cell", "loops", "char_cnn", "softmax")]
 # they build libraries of their own, or load libraries that were not built
-SKIPPED = ("test_build.py", "test_processors.py", "test_loading.py")
+SKIPPED = ("test_build.py", "test_loading.py")
 # -O1: each access that the source has is made and checked. -fno-sanitize-recover: a finding ends the process.
 FLAGS = [
     *("-O1", "-g", "-fno-omit-frame-pointer", "-shared", "-fPIC"),

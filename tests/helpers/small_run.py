@@ -1,7 +1,8 @@
-"""A run that takes a second: its text and settings."""
+"""A run that takes a second: its text and settings; what it starts from; small prepared corpora."""
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.pretraining import folder as run_folder
 from spacy_elmo.pretraining import run as loop
 from spacy_elmo.pretraining.checkpoint import Checkpoints
 from spacy_elmo.pretraining.config import (
@@ -24,6 +26,10 @@ from spacy_elmo.pretraining.config import (
     VocabularySettings,
 )
 from spacy_elmo.pretraining.evaluating import Reporter
+from spacy_elmo.pretraining.language_model import LanguageModel
+from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
+from spacy_elmo.pretraining.trainer import Trainer
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 OPTIONS = BiLMOptions(4, ((1, 4), (2, 8)), 1, "relu", 20, 16, 8, 2, 3.0, 3.0, True)
 STREAMS, STEPS = 4, 5
@@ -78,3 +84,32 @@ def last_checkpoint(output: Path) -> tuple[int, dict[str, np.ndarray]]:
     found = Checkpoints(output / "checkpoints").latest(pytest.fail)
     assert found is not None
     return found
+
+
+def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus) -> Vocabulary:
+    """The words to predict."""
+    init = None if config.paths.init is None else run_folder.find_init(config.paths.init)
+    return run_folder.find_vocabulary(config, corpus, init)
+
+
+def trainer_of(config: PretrainConfig, model: LanguageModel, corpus: PreparedCorpus) -> Trainer:
+    """A trainer in a single process."""
+    return Trainer(config.training, model, corpus, config.corpus.shuffle_block)
+
+
+def by_frequency(folder: Path) -> PreparedCorpus:
+    """60 sentences of 1 to 9 words; frequent ones are drawn more often."""
+    rng = random.Random(0)
+    words = [f"w{number}" for number in range(30)]
+    weights = [1 / (number + 1) for number in range(30)]
+    lines = [" ".join(rng.choices(words, weights, k=rng.randint(1, 9))) for _ in range(60)]
+    (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf8")
+    return prepare(folder / "text.txt", folder / "prepared")
+
+
+def evenly_drawn(folder: Path) -> PreparedCorpus:
+    """101 sentences of 1 to 8 words, drawn from 60."""
+    rng = np.random.default_rng(0)
+    lines = [" ".join(f"w{k}" for k in rng.integers(0, 60, rng.integers(1, 9))) for _ in range(101)]
+    (folder / "text.txt").write_text("\n".join(lines), encoding="utf8")
+    return prepare(folder / "text.txt", folder / "prepared")

@@ -1,5 +1,5 @@
 /* AMX's tiles in plain memory, put before each source, so that loops written for them run on any processor with
- * AVX-512's bfloat16 (test_processors.py). Products of a pair are rounded otherwise than AMX rounds them. */
+ * AVX-512's bfloat16 (test_build.py). Products of a pair are rounded otherwise than AMX rounds them. */
 #include <cpuid.h>
 #include <immintrin.h>
 #include <stdint.h>

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_corpora import evenly_drawn
+from small_run import evenly_drawn
 
 from spacy_elmo.errors import CheckpointError, CorpusError, ProcessError
 from spacy_elmo.formats.characters import boundary_ids, words_to_ids

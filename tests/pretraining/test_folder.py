@@ -14,9 +14,8 @@ import pytest
 import torch
 from bilm_cases import bilm_of, random_datasets
 from bilm_package import install_bilm, uninstall_all
-from small_run import OPTIONS, config_of, with_paths, write_text
+from small_run import OPTIONS, config_of, find_vocabulary, with_paths, write_text
 from small_run import run as run_of
-from starts import find_vocabulary
 from torch import nn
 
 from spacy_elmo.errors import CorpusError, ElmoError, OptionsError, SettingsError

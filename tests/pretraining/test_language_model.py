@@ -16,7 +16,7 @@ from bilm_package import install_bilm
 from embedded_case import OPTIONS as EMBEDDED_OPTIONS
 from embedded_case import TEXT, embed, install, make_package
 from embedded_case import model_of as embedded_model
-from starts import find_vocabulary
+from small_run import find_vocabulary
 
 from spacy_elmo.errors import ElmoError, SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions, atomic

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_corpora import by_frequency
-from starts import find_vocabulary, trainer_of
+from small_run import by_frequency, find_vocabulary, trainer_of
 from torch import Tensor
 
 from spacy_elmo.formats import BiLMOptions
