@@ -46,31 +46,22 @@ def described(**changes: object) -> bytes:
     return srsly.msgpack_dumps({"a": {name.encode(): value for name, value in fields.items()}})
 
 
+OTHER_FIELDS: dict[str, list[object]] = {
+    "type": ["<f3", "(1000000000,)f4", "<f4\n", "(", b"<f4", "|V8"],
+    "shape": [[3], [-1], [2**62, 2**62, 0, 5], [True, 2], [2.0], "2", None, [1] * 40 + [2]],
+    "data": ["x" * 8, None],
+    "nd": [1, False],
+    "more": [1],
+}
+
+
 @pytest.mark.parametrize(
     "changes",
     [
         {"type": "|O", "data": pickle.dumps(Evil)[:8]},
         {"type": "|O", "kind": b"O", "data": pickle.dumps(Evil)},
         {"type": [["a", "<f4"]], "kind": b"V"},
-        {"type": "<f3"},
-        {"type": "(1000000000,)f4"},
-        {"type": "<f4\n"},
-        {"type": "("},
-        {"type": b"<f4"},
-        {"type": "|V8"},
-        {"shape": [3]},
-        {"shape": [-1]},
-        {"shape": [2**62, 2**62, 0, 5]},
-        {"shape": [True, 2]},
-        {"shape": [2.0]},
-        {"shape": "2"},
-        {"shape": None},
-        {"shape": [1] * 40 + [2]},
-        {"data": "x" * 8},
-        {"data": None},
-        {"nd": 1},
-        {"nd": False},
-        {"more": 1},
+        *({name: value} for name, values in OTHER_FIELDS.items() for value in values),
     ],
 )
 def test_other_descriptions_of_arrays(changes: dict[str, object]) -> None:

@@ -73,51 +73,38 @@ TEXT = to_text(to_config(config_of_size(Size.mini, PathSettings("a.txt"))))
 # What a setting may be
 
 
+ONE_OR_MORE = "corpus.shuffle_block training.streams training.steps training.accumulate training.workers"
+ONE_OR_MORE += " training.softmax.negatives evaluation.every evaluation.checkpoint_every evaluation.sentences"
+ZERO_OR_MORE = "training.frozen_tokens training.seed training.patience training.schedule.warmup_steps"
+OF_ALL = "training.zero_state_share training.schedule.decay_share training.schedule.final_share"
+LESS_THAN_ONE = "training.dropout training.optimizer.beta1 training.optimizer.beta2 training.optimizer.momentum"
+ABOVE_ZERO = "training.epochs training.optimizer.learning_rate training.optimizer.epsilon"
+ABOVE_ZERO += " training.optimizer.clip_norm training.optimizer.loss_scale"
+NOT_NEGATIVE = "training.optimizer.weight_decay training.optimizer.initial_accumulator"
+
+
 @pytest.mark.parametrize(
     ("key", "bad", "good"),
     [
         ("paths.train", [None, "", 1, ["a"]], ["a"]),
-        ("paths.heldout", ["", 1, False], [None, "a"]),
-        ("paths.vocabulary", ["", 1], [None, "a"]),
-        ("paths.init", ["", 1], [None, "a"]),
+        *((f"paths.{name}", ["", 1, False], [None, "a"]) for name in ("heldout", "vocabulary", "init")),
         ("corpus.language", ["", 1], [None, "en"]),
         ("corpus.heldout_share", [0, 1, *SHARES], [0.5]),
-        ("corpus.shuffle_block", [0, *NOT_WHOLE], [1]),
         ("vocabulary.size", [3, *NOT_WHOLE], [4, 2**63 - 1]),
         ("vocabulary.min_count", [0, *(x for x in NOT_WHOLE if x is not None)], [None, 1]),
-        ("training.streams", [0, *NOT_WHOLE], [1]),
-        ("training.steps", [0, *NOT_WHOLE], [1]),
-        ("training.zero_state_share", SHARES, [0, 1]),
-        ("training.dropout", [1, *SHARES], [0, 0.99]),
-        ("training.epochs", [0, -1, *NOT_REAL], [0.1, 3]),
         ("training.total_tokens", [0, *(x for x in NOT_WHOLE if x is not None)], [None, 1]),
-        ("training.accumulate", [0, *NOT_WHOLE], [1]),
-        ("training.frozen_tokens", NOT_WHOLE, [0, 5]),
-        ("training.workers", [0, *NOT_WHOLE], [1]),
         ("training.precision", ["half", 1, None, ["auto"]], ["auto", "float32", "bfloat16"]),
         ("training.device", ["gpu", None], ["cpu", "cuda"]),
-        ("training.seed", NOT_WHOLE, [0, 2**63 - 1]),
-        ("training.patience", NOT_WHOLE, [0]),
         ("training.softmax.kind", ["none", None, 1], ["sampled", "full", "adaptive"]),
-        ("training.softmax.negatives", [0, *NOT_WHOLE], [1]),
         ("training.softmax.cutoffs", [[], [3], [4, 4], [9, 5], [4, 5.5], [4, 2**63], 4, None, "45"], [[4, 5], (9,)]),
         ("training.optimizer.name", ["adam", None], ["adamw", "muon", "adagrad"]),
-        ("training.optimizer.learning_rate", [0, -1, *NOT_REAL], [1e-9]),
-        ("training.optimizer.beta1", [1, *SHARES], [0]),
-        ("training.optimizer.beta2", [1, *SHARES], [0]),
-        ("training.optimizer.epsilon", [0, *NOT_REAL], [1e-30]),
-        ("training.optimizer.momentum", [1, *SHARES], [0]),
-        ("training.optimizer.weight_decay", [-1, *NOT_REAL], [0, 9]),
-        ("training.optimizer.initial_accumulator", [-1, *NOT_REAL], [0, 9]),
-        ("training.optimizer.clip_norm", [0, *NOT_REAL], [9]),
-        ("training.optimizer.loss_scale", [0, *NOT_REAL], [20]),
         ("training.schedule.kind", ["step", None], ["constant", "linear", "cosine"]),
-        ("training.schedule.warmup_steps", NOT_WHOLE, [0]),
-        ("training.schedule.decay_share", SHARES, [0, 1]),
-        ("training.schedule.final_share", SHARES, [0, 1]),
-        ("evaluation.every", [0, *NOT_WHOLE], [1]),
-        ("evaluation.checkpoint_every", [0, *NOT_WHOLE], [1]),
-        ("evaluation.sentences", [0, *NOT_WHOLE], [1]),
+        *((key, [0, *NOT_WHOLE], [1]) for key in ONE_OR_MORE.split()),
+        *((key, NOT_WHOLE, [0, 2**63 - 1]) for key in ZERO_OR_MORE.split()),
+        *((key, SHARES, [0, 1]) for key in OF_ALL.split()),
+        *((key, [1, *SHARES], [0, 0.99]) for key in LESS_THAN_ONE.split()),
+        *((key, [0, -1, *NOT_REAL], [1e-9, 20]) for key in ABOVE_ZERO.split()),
+        *((key, [-1, *NOT_REAL], [0, 9]) for key in NOT_NEGATIVE.split()),
     ],
 )
 def test_each_setting(key: str, bad: list[Any], good: list[Any]) -> None:
