@@ -23,7 +23,7 @@ from typer.core import TyperGroup
 from wasabi.printer import Printer
 from wasabi.util import NO_UTF8
 
-from .. import errors
+from .. import errors, kernels
 from ..errors import ElmoError
 from ..formats.paths import expanded
 from ..formats.vectors import DeferredErrorFile
@@ -162,6 +162,7 @@ def with_exit_codes(command: Callable[Parameters, None]) -> Callable[Parameters,
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
             with plain_warnings(), stoppable():
+                kernels.allows("amx")  # raises if SPACY_ELMO_ISA has an unknown value
                 try:
                     command(*args, **{name: _expanded(name, value) for name, value in kwargs.items()})
                 finally:

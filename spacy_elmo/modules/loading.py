@@ -46,8 +46,9 @@ def dtype_of(precision: Precision, device: torch.device) -> torch.dtype:
     bfloat16 is faster if the device multiplies in it (see `products_of`), or if compiled loops run the LSTMs: they
     wait for memory.
 
-    Raises SettingsError for an unknown name.
+    Raises SettingsError for an unknown name, and for an unknown value of SPACY_ELMO_ISA.
     """
+    kernels.allows("amx")  # raises if SPACY_ELMO_ISA has an unknown value
     if precision not in PRECISIONS:
         raise SettingsError(f"model.precision is {precision!r}. Expected one of {', '.join(PRECISIONS)}.")
     if precision == "auto":
@@ -233,6 +234,7 @@ def load_arrays(
 
     Raises ElmoError, which names the setting and says what is wrong with its file.
     """
+    kernels.allows("amx")  # raises if SPACY_ELMO_ISA has an unknown value
     check_files(options_file, weight_file, bilm)
     options, path = find_files(options_file, weight_file, bilm)
     with _naming("weight_file" if bilm is None else "bilm"):

@@ -11,10 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import spacy
+from commands import run
 
-from spacy_elmo import kernels
+from spacy_elmo import ElmoEmbedder, kernels
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.kernels import State, loops_state
+from spacy_elmo.modules import load_bilm
 
 
 @pytest.fixture
@@ -118,10 +121,21 @@ def test_the_limit(limit: str, without: set[str], monkeypatch: pytest.MonkeyPatc
     assert loops_state().instruction_sets == tuple(name for name in everything if name not in without)
 
 
-def test_an_unknown_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is told when a biLM is loaded, not when it first runs, and by a command before it begins."""
     monkeypatch.setenv(kernels.LIMIT, "sse")
-    with pytest.raises(SettingsError, match=r"SPACY_ELMO_ISA is 'sse'\. Expected one of none, neon, avx2, avx512, amx"):
-        kernels.has("avx2", None)
+    told = "SPACY_ELMO_ISA is 'sse'. Expected one of none, neon, avx2, avx512, amx"
+    for load in (
+        ElmoEmbedder,
+        load_bilm,
+        lambda: spacy.blank("xx").add_pipe("elmo"),
+        lambda: kernels.has("avx2", None),
+    ):
+        with pytest.raises(SettingsError, match=re.escape(told)):
+            load()
+    (tmp_path / "a.txt").write_text("a b\n", encoding="utf8")
+    output = run("elmo", "embed", tmp_path / "a.txt", tmp_path / "a.hdf5", code=1)
+    assert output == f"✘ {told}, or nothing."
 
 
 def test_loops_that_are_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
