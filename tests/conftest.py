@@ -6,10 +6,8 @@ import ctypes
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from importlib import metadata
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,10 +25,6 @@ THREADED = ("inference", "allennlp", "models", "pipeline", "modules", "kernels")
 
 # spaCy looks through the entry points of all packages for each name in a config: a third of the time of a pipeline
 catalogue.Registry._get_entry_points = cache(catalogue.Registry._get_entry_points)
-# the same for each biLM that is loaded: they are read anew if a test has installed a package
-all_points = metadata.entry_points
-points_on = cache(lambda path: all_points())
-metadata.entry_points = lambda **wanted: points_on(tuple(sys.path)).select(**wanted)
 
 # what a shell starts in the background ignores SIGINT, and so would the processes that the tests start and interrupt
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
