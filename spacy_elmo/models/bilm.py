@@ -66,7 +66,7 @@ def build_bilm(
     trainable: whether the biLM's weights are trained if this architecture is part of a trained model.
     cached_words: number of words whose character-encoder vectors are cached, the most recently used ones; 0: none.
     width: expected width of the layers; null: any. It is needed only in a model that must know its sizes before any
-        file is read. `replace_listeners` sets it.
+        file is read. `replace_listeners` takes it from the listener.
     bilm: in place of the two files, a folder with both, the folder of a pretraining run (for its model-best),
         "en_mini", or the name of a published biLM that was downloaded or of one in an installed package; null: the two
         files.
