@@ -515,44 +515,6 @@ def inside_part(records: Mapping[str, Any]) -> list[str]:
     return parts
 
 
-def latin_part(records: Mapping[str, Any]) -> list[str]:
-    """Return the paragraphs on the pipelines of Latin treebanks: `scores.json` of `compare`, by treebank."""
-    scores = {
-        treebank: {name: [run["scores"] for run in group] for name, group in _by_network(record["runs"]).items()}
-        for treebank, record in records.items()
-    }
-    if not scores:
-        return []
-    networks = list(next(iter(scores.values())))
-    rows, means = [], []
-    for key, title in texts.LATIN_MEASURES.items():
-        of = {name: [[run[key] for run in one[name]] for one in scores.values()] for name in networks}
-        average = {name: [statistics.mean(values) for values in of[name]] for name in networks}
-        cuts = {
-            name: statistics.mean(error_cut([a], [b]) or 0 for a, b in zip(average[networks[0]], average[name]))
-            for name in networks[1:]
-        }
-        above = sum(elmo > floret for elmo, floret in zip(average["[x; ELMo]"], average["x with vectors"]))
-        row = [title, *(mean_percent(average[name]) for name in networks), *map(shown_cut, cuts.values())]
-        means.append([*row, f"{above} of {len(scores)}"])
-        if key in texts.LATIN_SHOWN:
-            rows += [
-                [f"{title}, {treebank}", *(spread(of[name][n]) for name in networks)]
-                for n, treebank in enumerate(scores)
-            ]
-    head = ["", *networks]
-    cut_heads = [f"cut: {name}" for name in networks[1:]]
-    parts = [table([*head, *cut_heads, "ELMo above floret"], means), texts.LATIN_TREEBANKS, table(head, rows)]
-    return ["## Latin", texts.LATIN, *parts]
-
-
-def _by_network(runs: Iterable[Mapping[str, Any]]) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for run in runs:
-        found.setdefault(run["network"], []).append(run)
-    return found
-
-
 def main(
     output: Annotated[Path, typer.Option(help="The page; plots are put beside it")] = Path("docs/results.md"),
     seeds: Seeds = "0 1 2",
@@ -569,7 +531,7 @@ def main(
     parts += tuned_part(all_runs, read_results("tuned")) + pace_part(all_runs)
     parts += ablations_part(ablations, all_runs) + bilms_part(read_results("bilms"))
     parts += learning_part(learning, output) + inside_part(read_results("inside"))
-    parts += [*latin_part(read_results("latin")), texts.ELSEWHERE]
+    parts += [texts.ELSEWHERE]
     cuts = [(one.title, one.cut(), one.cut(BOTH, VECTORS), one.task.paper and one.task.paper[0]) for one in all_runs]
     plot_summary(plot := output.with_name(f"{output.stem}_summary.png"), [row for row in cuts if row[1] is not None])
     summary = "\n".join(f"- {line}" for line in summary_lines(all_runs, ablations))
