@@ -93,8 +93,10 @@ def compare(
     steps, every = (
         overrides.get(f"training.{key}", config["training"][key]) for key in ("max_steps", "eval_frequency")
     )
-    untrained = f"max_steps is {steps}, so the networks are scored untrained: set --training.eval_frequency below it."
-    if 0 < steps <= every:
+    untrained = (
+        f"max_steps is {steps}, so the networks are scored untrained: set --training.eval_frequency to {steps} or less."
+    )
+    if 0 < steps < every:
         msg.warn(untrained)
     _write(output, settings, runs)
     data = {name: _converted(path, output / "corpus" / f"{name}.spacy") for name, path in files.items()}
@@ -108,7 +110,7 @@ def compare(
             _write(output, settings, runs)
     runs = [run for run in runs if (run.network, run.seed) in wanted]
     _show(runs, networks, config, "the development part" if test_file is None else str(test_file))
-    if 0 < steps <= every:
+    if 0 < steps < every:
         msg.warn(untrained)
     msg.good(f"{output}: the pipelines, such as {output / 'elmo-0' / 'model-best'}, and {SCORES}")
 
@@ -127,8 +129,8 @@ def _earlier(output: Path, settings: Mapping[str, Any], force: bool) -> list[Run
     changed = [name for name, value in settings.items() if earlier.get(name) != value] if runs else []
     if changed and not force:
         raise CommandError(
-            f"{output}: its trainings had another {', '.join(changed)}. Expected the same command: give a new folder, "
-            "or add --force to train all again."
+            f"{output}: its trainings had other values of {', '.join(changed)}. Expected the same command: give a new "
+            "folder, or add --force to train all again."
         )
     return [] if force else runs
 

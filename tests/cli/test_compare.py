@@ -113,7 +113,7 @@ def test_the_table(data: list[str], alone: list[float], elmo: list[float], row: 
         ({"--dev": "bad.conllu"}, "bad.conllu: not converted"),
         ({"--dev": "empty.json"}, "empty.json: no sentence in it"),
         ({"--dev": "table.csv"}, "such as a table, write the docs to a .spacy file with spaCy's DocBin"),
-        ({"--pipeline": "tagger"}, "its trainings had another pipeline"),
+        ({"--pipeline": "tagger"}, "its trainings had other values of pipeline"),
         ({"--pipeline": "sentencizer"}, "no component that is trained"),
     ],
 )
