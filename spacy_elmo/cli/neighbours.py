@@ -10,7 +10,7 @@ import typer
 from spacy.cli._util import Arg, Opt, import_code
 
 from ..allennlp.embedder import ElmoEmbedder
-from ..analysis.neighbours import MIX, Layer, SentenceIndex, WordIndex, build_index, find_word, is_index
+from ..analysis.neighbours import MIX, Layer, SentenceIndex, WordIndex, build_index, find_word, is_index, read_header
 from ..errors import CommandError, CorpusError, shown
 from ..formats.atomic import writing
 from ..modules.loading import EMBEDDED
@@ -69,6 +69,8 @@ def neighbours(
     --query. The vectors of the corpus are written to an index once, with --index. Later queries read it.
     """
     import_code(code)
+    if word is None and is_index(corpus):
+        sentences = sentences or read_header(corpus).of == SentenceIndex.of
     of_words = {
         "--word": word is not None,
         "--occurrence": occurrence > 1,

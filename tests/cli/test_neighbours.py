@@ -122,7 +122,7 @@ def test_sentences(text: Path, tmp_path: Path) -> None:
     for one in printed["neighbours"]:
         assert one["sentence"] == LINES[one["number"] - 1]
         assert one["score"] == pytest.approx(vectors[one["number"]] @ vectors[0], abs=1e-5)
-    output = " ".join(run(tmp_path / "index", *query[:-2], "-n", 1).split())
+    output = " ".join(run(tmp_path / "index", *query[1:-2], "-n", 1).split())
     assert "compared with 4 sentences, by the cosine of their vectors, from which the mean" in output
     assert "2 The bank raised its rates ." in output
     assert "dot product" in run(text, *query, "--no-normalize")
