@@ -799,3 +799,15 @@ def test_without_decay_of_the_biases_both_go_the_same_way(golden: Path, decay_of
             assert (difference[:, 2] - lost).abs().max() <= 2e-6 + 0.05 * lost
         elif decay_of_biases == 0:
             assert difference.abs().max() <= 2e-6
+
+
+@pytest.mark.parametrize("default", [torch.float64, torch.bfloat16])
+def test_another_default_type(files: tuple[Path, Path], default: torch.dtype) -> None:
+    expected = mix(Elmo(*files, 1, dropout=0))
+    torch.set_default_dtype(default)
+    try:
+        got = mix(Elmo(*files, 1, dropout=0))
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert got.dtype == torch.promote_types(default, torch.float32)
+    close(got.float(), expected.detach())

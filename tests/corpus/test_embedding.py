@@ -433,6 +433,29 @@ def _parquet_writer() -> Any:
     return pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed").ParquetWriter
 
 
+def test_a_full_disk_leaves_finished_shards(text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+
+    def sync(path: Path) -> None:
+        synced.append(path)
+        if len(synced) == 3:
+            no_space()
+
+    monkeypatch.setattr(writing, "_sync", sync)
+    with pytest.raises(VectorsError, match=r"shards/part-000002.spacy: can't be written .*No space left"):
+        shard(text, tmp_path / "out")
+    names = sorted(path.name for path in (tmp_path / "out" / "shards").iterdir())
+    assert names == ["part-000000.spacy", "part-000001.spacy"]
+
+
+def test_damage_in_the_middle_leaves_finished_shards(text: Path, tmp_path: Path) -> None:
+    (tmp_path / "z.txt.gz").write_bytes(b"\x1f\x8b damaged")
+    with pytest.raises(CorpusError, match=r"z.txt.gz: damaged"):
+        shard([text, tmp_path / "z.txt.gz"], tmp_path / "out")  # type: ignore[arg-type]
+    assert len([*(tmp_path / "out" / "shards").iterdir()]) > 2
+    assert shard(text, tmp_path / "out").resumed > 2
+
+
 def test_a_line_of_the_manifest_that_does_not_fit_leaves_no_part(tmp_path: Path) -> None:
     """Other processes finish their shards after that, and theirs may fit."""
     manifest, path = Manifest(tmp_path, {"biLM": "a"}, True), tmp_path / MANIFEST

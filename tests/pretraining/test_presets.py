@@ -114,6 +114,18 @@ def test_each_stream_has_a_sentence(sentences: int, heldout: str | None, streams
 
 
 @pytest.mark.parametrize("config", ALL)
+def test_settings_do_not_jump(config: PretrainConfig) -> None:
+    """A text that is a little larger has about as many evaluations; 129,303 tokens had two in tiny."""
+    for tokens in (20_000, 129_303, 10**6, enough_tokens(config) - 1, enough_tokens(config)):
+        counts = []
+        for more in (1.0, 1.01):
+            fitted, _, updates = fit(config, TextSize(round(more * tokens / 30), round(more * tokens)))
+            counts.append(updates // fitted.evaluation.every)
+        assert min(counts) >= 10
+        assert counts[1] <= counts[0] + 2
+
+
+@pytest.mark.parametrize("config", ALL)
 @pytest.mark.parametrize("sentences", [300, 3_000, 11_800])
 def test_evaluations_cost_a_tenth_of_the_run(config: PretrainConfig, sentences: int) -> None:
     """If a scored token costs two trained ones, and eight in tiny. A warm-up is a tenth at most."""
