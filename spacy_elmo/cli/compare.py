@@ -144,6 +144,14 @@ def _write(output: Path, settings: Mapping[str, Any], runs: list[Run]) -> None:
 def _converted(file: Path, target: Path) -> Path:
     """Write a file as .spacy by `spacy convert`, unless it is one."""
     if file.suffix == ".spacy":
+        try:
+            n_docs = len(DocBin().from_disk(file))
+        except Exception as error:  # whatever its bytes make msgpack and zlib raise
+            raise CommandError(
+                f"{file}: not read ({error}). Expected a .spacy file, as spaCy's DocBin writes it."
+            ) from error
+        if not n_docs:
+            raise CommandError(f"{file}: no doc in it. Expected a .spacy file with some.")
         return file
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:

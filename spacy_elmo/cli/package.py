@@ -84,7 +84,9 @@ def package(
     from ..pretraining.language_model import CARD, has_softmax
     from ..pretraining.pack import pack
 
-    if not re.fullmatch(r"\d+(\.\d+)*((a|b|rc|\.post|\.dev)\d+)*", version):
+    if not licence.isprintable():
+        raise CommandError(f"--license is {licence!r}. Expected a name without line breaks, such as CC-BY-SA-4.0.")
+    if not re.fullmatch(r"[0-9]+(\.[0-9]+)*((a|b|rc|\.post|\.dev)[0-9]+)*", version):
         raise CommandError(f"--version is {version!r}. Expected numbers with dots between them, such as 0.1.0.")
     if not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or name in PUBLISHED:
         raise CommandError(

@@ -25,7 +25,7 @@ def predict(
 
     Forward: from the words before the place alone. Backward: from those after it. Both: from all other words.
     """
-    doc = blank(lang or BiLMChoice(model).language)(text)
+    doc = blank(lang or BiLMChoice(model).language)(text.encode("utf8", "replace").decode())  # of another encoding
     words = [token.text for token in doc if not token.is_space]
     if not words:
         raise CommandError(f"TEXT is {text!r}, which has no words. Expected a sentence.")

@@ -111,6 +111,7 @@ def test_the_table(data: list[str], alone: list[float], elmo: list[float], row: 
     [
         ({"--train": "none.conll"}, "none.conll: no such file. Expected annotated data"),
         ({"--dev": "bad.conllu"}, "bad.conllu: not converted"),
+        ({"--dev": "bad.spacy"}, "bad.spacy: not read"),
         ({"--dev": "empty.json"}, "empty.json: no sentence in it"),
         ({"--dev": "table.csv"}, "such as a table, write the docs to a .spacy file with spaCy's DocBin"),
         ({"--pipeline": "tagger"}, "its trainings had other values of pipeline"),
@@ -119,6 +120,7 @@ def test_the_table(data: list[str], alone: list[float], elmo: list[float], row: 
 )
 def test_what_is_refused(data: list[str], change: dict[str, str], message: str) -> None:
     Path("bad.conllu").write_text("1\tBonn\n\n")
+    Path("bad.spacy").write_bytes(b"junk")
     Path("empty.json").write_text("[]")
     Path("table.csv").write_text("text,label\n")
     if change.get("--pipeline") == "tagger":

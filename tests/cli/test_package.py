@@ -120,8 +120,13 @@ def test_a_wheel(model: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "message"), [("la", "foo bar", "--version is 'foo bar'"), ("en_mini", "1", "--name is en_mini")]
+    ("options", "message"),
+    [
+        (("--name", "la", "--version", "foo bar"), "--version is 'foo bar'"),
+        (("--name", "en_mini"), "--name is en_mini"),
+        (("--name", "la", "--license", "MIT\nx = y"), "--license is 'MIT\\nx = y'"),
+    ],
 )
-def test_packages_that_would_be_of_no_use(model: Path, tmp_path: Path, name: str, version: str, message: str) -> None:
-    assert message in run("package", model, tmp_path / "out", "--name", name, "--version", version, code=1)
+def test_packages_that_would_be_of_no_use(model: Path, tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    assert message in run("package", model, tmp_path / "out", *options, code=1)
     assert not (tmp_path / "out").exists()
