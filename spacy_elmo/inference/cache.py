@@ -9,26 +9,17 @@ import struct
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import CacheError, CacheWarning, SettingsError, shown
+from ..errors import CacheError, CacheWarning
 from ..formats.paths import expanded, refuse_address
 from .engine import Layers
 from .workers import fork_lock
 
-_CACHE_KIND = (
-    "{path}: not a file of cached layers ({reason}). Set cache_file to another file, or delete this one "
-    "if nobody needs it."
-)
-
-_UNREADABLE = (
-    "{path}: the cached layers can't be opened or read ({error}). If another run uses the file, wait for it. If the "
-    "folder can't be written to, set cache_file to another place. Delete the file only if it is damaged."
-)
 _SHAPE = struct.Struct("<3q")
 APPLICATION_ID, VERSION = 0x654C4D6F, 1
 _TABLE = "CREATE TABLE IF NOT EXISTS layers (key BLOB PRIMARY KEY, shape BLOB, crc INTEGER, data BLOB)"
@@ -47,7 +38,6 @@ def row_key(fingerprint: bytes, words: Sequence[str], before: bytes = b"") -> by
     """Return the key of a row of words that a biLM reads, 32 bytes.
 
     fingerprint: digest of the biLM and its settings.
-    words: the words.
     before: key of the row after which this row starts, if the state is carried; b"": it starts from the zero state.
     """
     parts = [fingerprint, before, *(word.encode("utf8", "surrogatepass") for word in words)]
@@ -62,20 +52,13 @@ class LayerCache:
     It is thread-safe. Pickles and deep copies do not contain the arrays in memory.
 
     max_bytes: size of the arrays in memory, at most.
-    path: path of the file; None: no file.
-
-    Raises SettingsError if max_bytes is not a whole number from 0 on, and CacheError if the file cannot be used.
+    path: path of the file; None: no file. Raises CacheError if it cannot be used.
     """
 
     # Arrays in memory are never replaced. If memory is full, new arrays are not added. Training reads the corpus in the
     # same order again and again: a cache that drops its oldest arrays would drop each of them before its next use.
 
     def __init__(self, max_bytes: int, path: str | None = None) -> None:
-        if not isinstance(max_bytes, int) or isinstance(max_bytes, bool) or max_bytes < 0:
-            raise SettingsError(
-                f"max_bytes is {shown(max_bytes)}. Expected a whole number of bytes, 0 or more; 0 caches nothing "
-                "in memory."
-            )
         self.max_bytes, self.path, self.nbytes, self.is_open = max_bytes, path, 0, False
         self._memory: dict[bytes, Layers] = {}
         self._file = None if path is None else LayersFile(path)
@@ -95,7 +78,9 @@ class LayerCache:
     def close(self) -> None:
         """Remove all arrays from memory, and do not let the biLM use the cache. The file is not changed."""
         self.is_open = False
-        self.clear()
+        with _LOCK:
+            self._memory.clear()
+            self.nbytes = 0
 
     def check_file(self) -> None:
         """Open the file or create it, if there is a path. Raises CacheError if it cannot be used."""
@@ -104,8 +89,6 @@ class LayerCache:
 
     def get(self, keys: Sequence[bytes]) -> list[Layers | None]:
         """Return the array of each key, *Shape:* (layers, words, width), read-only; None if there is none.
-
-        keys: the keys, see `row_key`.
 
         Raises CacheError if the file cannot be read.
         """
@@ -118,10 +101,7 @@ class LayerCache:
         return [read.get(key) if layers is None else layers for key, layers in zip(keys, cached)]
 
     def put(self, keys: Sequence[bytes], arrays: Sequence[Layers]) -> None:
-        """Add copies of arrays to the cache.
-
-        keys: the keys, see `row_key`.
-        arrays: *Shape:* (layers, words, width) for each key.
+        """Add copies of arrays, *Shape:* (layers, words, width), to the cache.
 
         Raises CacheError if the file cannot be written.
         """
@@ -130,39 +110,26 @@ class LayerCache:
         if self._file is not None:
             self._file.write(items)
 
-    def clear(self) -> None:
-        """Remove all arrays from memory. The file is not changed."""
-        with _LOCK:
-            self._memory.clear()
-            self.nbytes = 0
-
     def _add_to_memory(self, items: Iterable[tuple[bytes, Layers]]) -> None:
         with _LOCK:
             for key, layers in items:
                 size = layers.size * np.dtype(np.float32).itemsize
                 if key in self._memory:
                     continue
-                if self.nbytes + size > self.max_bytes:
-                    self._warn_full()
-                else:
+                if self.nbytes + size <= self.max_bytes:
                     copied = np.array(layers, np.float32, order="C")
                     copied.setflags(write=False)
                     self._memory[key] = copied
                     self.nbytes += size
-
-    def _warn_full(self) -> None:
-        """Warn once that memory is full, unless there is a file or max_bytes is 0."""
-        if self._file is None and self.max_bytes and not self._has_warned:
-            self._has_warned = True
-            warnings.warn(
-                (
-                    f"the cache of the biLM's layers has reached cache_mb = {self.max_bytes // 2**20}: layers that do "
-                    "not fit are computed again each time. Set cache_mb higher, or set cache_file, which stores all "
-                    "layers. This warning is given once."
-                ),
-                CacheWarning,
-                stacklevel=2,
-            )
+                elif self._file is None and self.max_bytes and not self._has_warned:
+                    self._has_warned = True
+                    warnings.warn(
+                        f"the cache of the biLM's layers has reached cache_mb = {self.max_bytes // 2**20}: layers that "
+                        "do not fit are computed again each time. Set cache_mb higher, or set cache_file, which stores "
+                        "all layers. This warning is given once.",
+                        CacheWarning,
+                        stacklevel=2,
+                    )
 
 
 class LayersFile:
@@ -182,14 +149,16 @@ class LayersFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         refuse_address(path, CacheError)
         self.path = os.path.abspath(expanded(path))
-        self._check_regular()
+        if os.path.exists(self.path) and not os.path.isfile(self.path):
+            raise self._error(
+                "a folder or a special file. Set cache_file to the path of a file; it is created if it is missing."
+            )
         self._writes = True
         self._damaged: set[bytes] = set()
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, Layers]:
-        """Return the arrays of those keys that are in the file. Damaged rows count as missing.
+        """Return the arrays of those keys that are in the file, read-only, float32. Damaged rows count as missing.
 
-        Returns read-only arrays by key, *Shape:* (layers, words, width), float32.
         Raises CacheError if the file can't be read.
         """
         result: dict[bytes, Layers] = {}
@@ -206,7 +175,11 @@ class LayersFile:
                         else:
                             result[row[0]] = layers
         except (*_PROBLEMS, OSError) as error:
-            raise CacheError(_UNREADABLE.format(path=self.path, error=error)) from error
+            raise self._error(
+                f"the cached layers can't be opened or read ({error}). If another run uses the file, wait for it. If "
+                "the folder can't be written to, set cache_file to another place. Delete the file only if it is "
+                "damaged."
+            ) from error
         self._damaged -= result.keys()
         return result
 
@@ -230,13 +203,11 @@ class LayersFile:
                 connection.executemany("INSERT OR IGNORE INTO layers VALUES (?, ?, ?, ?)", rows)
                 connection.execute("COMMIT")
                 self._damaged -= items.keys()
-        except _PROBLEMS as error:
+        except (*_PROBLEMS, OSError) as error:
             self._writes = False
             warnings.warn(
-                (
-                    f"{self.path}: no more layers are written there ({error}). Training goes on without the file. "
-                    "Make room, or set cache_file to a file that can be written to. This warning is given once."
-                ),
+                f"{self.path}: no more layers are written there ({error}). Training goes on without the file. "
+                "Make room, or set cache_file to a file that can be written to. This warning is given once.",
                 CacheWarning,
                 stacklevel=2,
             )
@@ -263,53 +234,43 @@ class LayersFile:
             connection.execute(f"PRAGMA user_version = {VERSION}")
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            with suppress(OSError):  # SQLite leaves an empty file on a full disk
-                if not os.path.getsize(self.path):
-                    os.unlink(self.path)
-            raise CacheError(
-                f"{self.path}: can't be created ({error}). Set cache_file to a place that can be written to and "
-                "has room."
+            raise self._error(
+                f"can't be created ({error}). Set cache_file to a place that can be written to and has room."
             ) from error
-
-    def _check_regular(self) -> None:
-        if os.path.exists(self.path) and not os.path.isfile(self.path):
-            raise CacheError(
-                f"{self.path}: a folder or a special file. Set cache_file to the path of a file; it is created if "
-                "it is missing."
-            )
 
     def _check_header(self) -> None:
         """Raise CacheError if the file exists but is not of this format.
 
         The header is read without SQLite, since SQLite could change a database of another program.
         """
-        self._check_regular()
         try:
             with open(self.path, "rb") as file:
                 header = file.read(100)
         except FileNotFoundError:
             folder = os.path.dirname(self.path)
             if not os.path.isdir(folder):
-                raise CacheError(
-                    f"{self.path}: can't be created, because the folder {folder} does not exist. Create the "
-                    "folder, or change cache_file."
+                raise self._error(
+                    f"can't be created, because the folder {folder} does not exist. Create it, or change cache_file."
                 ) from None
             return
-        except OSError as error:
-            raise CacheError(_UNREADABLE.format(path=self.path, error=error)) from error
         if not header:
             return
-        if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
-            raise CacheError(_CACHE_KIND.format(path=self.path, reason="no SQLite database"))
         version, application = (int.from_bytes(header[at : at + 4], "big") for at in (60, 68))
-        if application != APPLICATION_ID:
-            reason = f"an SQLite database with the application_id {application}, not {APPLICATION_ID}"
-            raise CacheError(_CACHE_KIND.format(path=self.path, reason=reason))
-        if version != VERSION:
-            raise CacheError(
-                f"{self.path}: cached layers in version {version} of their format. Expected version {VERSION}: "
-                "delete the file, and it is created again, or set cache_file to another one."
+        is_database = len(header) == 100 and header.startswith(b"SQLite format 3\0")
+        if not is_database or application != APPLICATION_ID:
+            other = f"an SQLite database with the application_id {application}, not {APPLICATION_ID}"
+            raise self._error(
+                f"not a file of cached layers ({other if is_database else 'no SQLite database'}). Set cache_file to "
+                "another file, or delete this one if nobody needs it."
             )
+        if version != VERSION:
+            raise self._error(
+                f"cached layers in version {version} of their format. Expected version {VERSION}: delete the file, and "
+                "it is created again, or set cache_file to another one."
+            )
+
+    def _error(self, message: str) -> CacheError:
+        return CacheError(f"{self.path}: {message}")
 
 
 def _to_row(key: bytes, layers: npt.NDArray[Any]) -> tuple[bytes, bytes, int, bytes]:

@@ -53,10 +53,9 @@ def token_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
     lengths: number of tokens of each sentence.
     max_tokens: number of tokens in a batch, at most. A longer sentence is a batch alone.
     """
-    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     batches: list[list[int]] = []
     tokens = 0
-    for i in order:
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         if not batches or tokens + lengths[i] > max_tokens:
             batches.append([])
             tokens = 0
@@ -115,26 +114,17 @@ class Engine:
     @torch.inference_mode(False)
     @torch.no_grad()
     def run(self, sentences: Sequence[Sequence[str]]) -> list[Layers]:
-        """Return the layers of each sentence. Each sentence starts from the zero state.
+        """Return the layers of each sentence, *Shape:* (layers, tokens, width), from the zero state.
 
-        sentences: lists of words. An empty sentence gives *Shape:* (layers, 0, width).
-
-        Returns *Shape:* (layers, tokens, width) for each sentence. The arrays share no memory.
+        sentences: lists of words, which may be empty. The arrays share no memory.
         """
-        encoded, index = self._encode(sentences)
-        lengths = np.array([len(sentence) for sentence in sentences], np.int64)
-        layers = new_layers(self.options, lengths)
-        not_empty = lengths > 0
-        state = LstmState(*(part.expand(-1, -1, int(not_empty.sum()), -1) for part in self._first))
-        self._run_both(encoded, index, lengths[not_empty], state, None, [array for array in layers if array.size], 0)
-        return layers
+        return self._run(sentences, None)[0]
 
     @torch.inference_mode(False)
     @torch.no_grad()
     def run_from(self, sentences: Sequence[Sequence[str]], state: LstmState) -> tuple[list[Layers], LstmState]:
         """Return the layers of each sentence, and the states after them. Each sentence starts from a state.
 
-        sentences: lists of words.
         state: *Shape:* (layers, 2, sentences, projection_dim) and (layers, 2, sentences, dim).
 
         Returns *Shape:* (layers, tokens, width) for each sentence, and the states in float32, of the shapes of `state`.
@@ -147,45 +137,31 @@ class Engine:
                     f"State to start from: {name} has shape {tuple(part.shape)}. Expected {expected}: layers, "
                     "directions, sentences, width."
                 )
-        state = LstmState(*(part.to(self.device, torch.float32) for part in state))
-        encoded, words = self._encode(sentences)
-        lengths = np.array([len(sentence) for sentence in sentences], np.int64)
-        layers = new_layers(self.options, lengths)
-        index = with_boundaries(words, lengths)
-        ends = LstmState(*map(torch.empty_like, state))
-        self._run_both(encoded, index, lengths + BOUNDARIES, state, ends, layers, 1)
+        layers, ends = self._run(sentences, LstmState(*(part.to(self.device, torch.float32) for part in state)))
+        assert ends is not None
         return layers, ends
 
-    def _encode(self, sentences: Sequence[Sequence[str]]) -> tuple[Tensor, Index]:
-        """Return the vectors of `<S>`, `</S>` and the distinct words, and the row of each word in them."""
+    def _run(
+        self, sentences: Sequence[Sequence[str]], state: LstmState | None
+    ) -> tuple[list[Layers], LstmState | None]:
+        """Run both directions over sentences from a state. None: from the zero state, without states at the end."""
         distinct: dict[str, int] = {}
         words = [word for sentence in sentences for word in sentence]
         index = np.fromiter((distinct.setdefault(word, len(distinct)) for word in words), np.int64, len(words))
-        return self.words(list(distinct)), index + BOUNDARIES
-
-    def _run_both(
-        self,
-        encoded: Tensor,
-        index: Index,
-        lengths: Index,
-        state: LstmState,
-        ends: LstmState | None,
-        layers: list[Layers],
-        boundary: int,
-    ) -> None:
-        """Run both directions over rows, and write their layers into `layers` and the states after them into `ends`.
-
-        encoded: *Shape:* (words, projection_dim), the vectors of layer 0 of distinct words.
-        index: *Shape:* (positions,), the row in `encoded` of each position, one row of positions after the other.
-        lengths: *Shape:* (rows,), number of positions of each row, at least 1.
-        state: the states before the rows.
-        ends: receives the states after the rows; None: they are not needed.
-        layers: receives *Shape:* (layers, tokens, width) for each row.
-        boundary: number of positions at each end of a row that are not in `layers`: 1 if rows contain `<S>` and
-            `</S>`, else 0.
-        """
+        index += BOUNDARIES
+        encoded = self.words(list(distinct))
+        lengths = np.array([len(sentence) for sentence in sentences], np.int64)
+        layers = results = new_layers(self.options, lengths)
+        ends: LstmState | None = None
+        # `boundary` is the number of positions at each end of a row that are not in its layers
+        if state is None:  # the rows are without `<S>` and `</S>`, so empty sentences have none
+            boundary, lengths, layers = 0, lengths[lengths > 0], [array for array in results if array.size]
+            state = LstmState(*(part.expand(-1, -1, len(lengths), -1) for part in self._first))
+        else:
+            boundary, index, lengths = 1, with_boundaries(index, lengths), lengths + BOUNDARIES
+            ends = LstmState(*map(torch.empty_like, state))
         if not len(index):
-            return
+            return results, ends
         n_threads = torch.get_num_threads() if encoded.device.type == "cpu" else 1
         offsets = np.concatenate([[0], np.cumsum(lengths)])
 
@@ -204,6 +180,7 @@ class Engine:
             return [partial(part, d) for d in range(DIRECTIONS)]
 
         run_all([part for rows in groups_of(lengths, n_threads) for part in parts(rows)], n_threads)
+        return results, ends
 
     def _batch(self, index: Index, lengths: Index) -> Batch:
         packing = Packing.of(lengths)
@@ -214,13 +191,7 @@ class Engine:
     def _run_stack(
         self, d: int, encoded: Tensor, batch: Batch, state: LstmState, ends: LstmState | None
     ) -> list[Tensor]:
-        """Run direction `d` over a batch: 0 is forward, 1 is backward.
-
-        state: the states before the rows, *Shape:* (layers, rows, projection_dim) and (layers, rows, dim).
-        ends: receives the states after the rows, of the same shapes; None: they are not needed.
-
-        Returns the output of each LSTM layer in the packed order, *Shape:* (positions, projection_dim).
-        """
+        """Run direction `d` over a batch, from states whose rows are in the caller's order. 0: forward, 1: backward."""
         order = torch.from_numpy(batch.packing.order).to(encoded.device)
         same = all(part.stride(1) == 0 for part in state)  # one state is expanded to all rows
         packed = state if same else LstmState(*(part[:, order] for part in state))
@@ -237,10 +208,7 @@ def _select(state: LstmState, d: int, rows: slice) -> LstmState:
 
 
 def new_layers(options: BiLMOptions, lengths: Index) -> list[Layers]:
-    """Return an array for each sentence, *Shape:* (layers, tokens, width), whose values are not set.
-
-    lengths: *Shape:* (sentences,), number of tokens of each.
-    """
+    """Return an array for each sentence, *Shape:* (layers, tokens, width), whose values are not set."""
     return [np.empty((options.layers, n, options.width), np.float32) for n in lengths.tolist()]
 
 
@@ -252,11 +220,9 @@ def fill(
     layers: what `new_layers` returned. The forward half is [..., :projection_dim], the backward half the other one.
     outputs: for each layer a tensor of *Shape:* (any, projection_dim), and the row in it of each position of all
         sentences, one sentence after the other.
-    lengths: *Shape:* (sentences,), number of positions of each.
+    lengths: number of positions of each sentence.
     boundary: number of positions at each end of a sentence that are not in `layers`.
     d: 0 for the forward half, 1 for the backward half.
-
-    Raises KernelError if an array is not as the compiled loop expects it.
     """
     library = kernels.load()
     tokens, ends = lengths - 2 * boundary, np.cumsum(lengths).tolist()
@@ -301,17 +267,11 @@ class Layout:
         self.row_bytes = 4 * 4 * options.dim  # W x + b of four gates at one position, in float32
         self.input_rows = max(1, INPUT_BYTES // self.row_bytes)
         self.encoder = WordEncoder(options, products_of(dtype, self.device), lossless)
-        self._projection = _name(0, "projection") in weights
+        parts = ("input_weight", "recurrent_weight", "projection")
+        self._parts = [part for part in parts if f"lstm.layers.0.{part}" in weights]
         buffers = Buffers()  # the directions share them
         self.stacks = [
-            make_stack(
-                options,
-                projection=self._projection,
-                dtype=dtype,
-                device=self.device,
-                buffers=buffers,
-                input_rows=self.input_rows,
-            )
+            make_stack(options, "projection" in self._parts, dtype, self.device, buffers, self.input_rows)
             for _ in range(DIRECTIONS)
         ]
 
@@ -329,11 +289,9 @@ class Layout:
         self.encoder.lay_out(weights)
         for k in range(self._n_layers, self.options.n_layers):
             self._trim()
-            bias, *matrices = (weights[name] for name in (_name(k, "bias"), *self._matrix_names(k)))
             for d, stack in enumerate(self.stacks):
                 if len(stack.layers) == k:
-                    stack.add(_direction(bias, matrices, d), self.lossless)
-            matrices.clear()
+                    stack.add(self._direction(weights, k, d), self.lossless)
             for name in self._matrix_names(k):
                 del weights[name]
         self._trim()
@@ -345,23 +303,22 @@ class Layout:
             both = zip(*(stack.matrices(k) for stack in self.stacks))
             yield from zip(self._matrix_names(k), map(torch.stack, both))
 
+    def _direction(self, weights: dict[str, Tensor], k: int, d: int) -> LayerWeights:
+        matrices = dict(zip(self._parts, (weights[name][d] for name in self._matrix_names(k))))
+        return LayerWeights(
+            matrices["input_weight"],
+            matrices["recurrent_weight"],
+            weights[f"lstm.layers.{k}.bias"][d],
+            matrices.get("projection"),
+        )
+
     def _trim(self) -> None:
         """Return the memory of removed matrices to the system, unless a network still owns them."""
         if self.lossless:
             trim()
 
     def _matrix_names(self, k: int) -> list[str]:
-        parts = ["input_weight", "recurrent_weight", "projection"]
-        return [_name(k, part) for part in parts[: 2 + self._projection]]
-
-
-def _name(k: int, part: str) -> str:
-    return f"lstm.layers.{k}.{part}"
-
-
-def _direction(bias: Tensor, matrices: list[Tensor], d: int) -> LayerWeights:
-    input_weight, recurrent_weight, *projection = (matrix[d] for matrix in matrices)
-    return LayerWeights(input_weight, recurrent_weight, bias[d], projection[0] if projection else None)
+        return [f"lstm.layers.{k}.{part}" for part in self._parts]
 
 
 class FrozenBiLM:
@@ -369,13 +326,10 @@ class FrozenBiLM:
 
     Until the first `prepare_engine` the weights are plain tensors. Then their matrices are in the engine's layout, from
     which they can be restored bit for bit. If memory runs out while they are laid out, some matrices are plain and some
-    are laid out. None is lost, and the next call lays out the others.
-
-    It is thread-safe.
+    are laid out. None is lost, and the next call lays out the others. It is thread-safe.
 
     arrays: the weights by parameter name, as formats.read_weights returns them. The dict is emptied, so that this
         object is their only owner.
-    device: the device of the weights.
 
     Raises WeightsError for arrays that are missing, unexpected, misshapen or not float32. The dict is then unchanged.
     """
@@ -390,6 +344,7 @@ class FrozenBiLM:
         for name in self._names:
             self._plain[name] = as_tensor(arrays[name]).to(device)
             del arrays[name]
+        self._device = self._plain["char_cnn.embedding.weight"].device
         self._layout: Layout | None = None
         self._engine: Engine | None = None
         self._engine_for: tuple[torch.dtype, int] | None = None  # the arguments that it was prepared with
@@ -398,12 +353,9 @@ class FrozenBiLM:
     @torch.inference_mode(False)
     @torch.no_grad()
     def prepare_engine(self, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> Engine:
-        """Return the engine of these weights, the same one for the same arguments.
+        """Return the engine of these weights, the same one for the same arguments, which are those of `Engine.of`.
 
         The first call lays the weights out. A call with another dtype restores them and lays them out again.
-
-        dtype: type of the matrix multiplications, float32 or bfloat16.
-        cached_words: number of words whose vectors are cached.
         """
         with self._lock:
             if self._engine is not None and (dtype, cached_words) == self._engine_for:
@@ -423,17 +375,11 @@ class FrozenBiLM:
 
     def __reduce__(self) -> tuple[type[FrozenBiLM], tuple[BiLMOptions, Arrays, torch.device]]:
         # an engine's layout can't be copied; a copy makes its own
-        with self._lock:
-            return FrozenBiLM, (self.options, self.to_arrays(), self._plain["char_cnn.embedding.weight"].device)
+        return FrozenBiLM, (self.options, self.to_arrays(), self._device)
 
     def to_network(self) -> BiLM:
-        """Return a network with copies of these weights, on their device.
-
-        To have the weights in memory only once, delete this object.
-        """
-        with self._lock:
-            device = self._plain["char_cnn.embedding.weight"].device
-            return BiLM.from_arrays(self.options, self.to_arrays()).to(device)
+        """Return a network with copies of these weights, on their device."""
+        return BiLM.from_arrays(self.options, self.to_arrays()).to(self._device)
 
     @torch.inference_mode(False)
     @torch.no_grad()

@@ -14,10 +14,7 @@ COLUMNS = 256
 
 
 def padded_rows(n: int) -> int:
-    """Return the number of rows to which `n` rows of the left matrix of a matrix multiplication are padded.
-
-    It has few different values, because oneDNN compiles code for each number of rows and never frees it.
-    """
+    """Return the number of rows to which `n` rows are padded: of few values, as oneDNN keeps code for each for ever."""
     step = 1 if n <= 16 else 4 if n <= 32 else 8 if n <= 64 else 16
     return -(-n // step) * step
 
@@ -29,9 +26,7 @@ class PrepackedLinear:
     result differs from that of the plain matrix multiplication, the latter is used.
 
     weight: *Shape:* (out, in), W.
-    bias: *Shape:* (out,), b; None: no bias.
     rows: usual number of rows of x.
-    dtype: type of the matrix multiplication, float32 or bfloat16.
     columns: of W in each part (see COLUMNS). Fewer are more exact, and slower for few rows.
     lossless: whether `restored` must return the float32 weight also if it was rounded to bfloat16.
     prepacks: whether the weight is prepacked if that is possible.
@@ -98,7 +93,6 @@ class PrepackedLinear:
 
 
 HALF = 0x8000  # half of the last place of bfloat16, as bits of float32
-
 ROWS = 64  # number of rows that are split at a time, so that temporary arrays are small
 
 

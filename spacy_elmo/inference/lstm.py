@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -30,20 +29,14 @@ from .packing import Batch, Buffers, Packing, Plan, in_large_pages
 
 
 def make_stack(
-    options: BiLMOptions,
-    projection: bool,
-    dtype: torch.dtype,
-    device: torch.device,
-    buffers: Buffers,
-    input_rows: int,
+    options: BiLMOptions, projection: bool, dtype: torch.dtype, device: torch.device, buffers: Buffers, input_rows: int
 ) -> Stack:
     """Return a stack that has no layers yet: compiled if this machine has compiled loops for it, else in torch.
 
     projection: whether the layers have a projection.
     dtype: type of the weights.
-    device: where the layers run.
     buffers: memory that all stacks of one engine share. A thread runs one stack at a time.
-    input_rows: number of rows, at most, whose input sums are computed at a time.
+    input_rows: number of rows, at most, whose input sums torch computes at a time.
     """
     library = kernels.load() if device.type == "cpu" and projection else None
     sizes = (options.dim, options.projection_dim)
@@ -54,83 +47,10 @@ def make_stack(
     return TorchStack(options, products_of(dtype, device), buffers, input_rows)
 
 
-class Stack(ABC):
-    """The LSTM layers of one direction.
-
-    options: the biLM's sizes, clips and skip connections.
-    buffers: memory that all stacks of one engine share.
-    """
-
-    def __init__(self, options: BiLMOptions, buffers: Buffers) -> None:
-        self.options, self.clips, self.buffers = options, Clips.of(options), buffers
-        self.layers: list[Any] = []
-
-    @abstractmethod
-    def add(self, weights: LayerWeights, lossless: bool) -> None:
-        """Add the next layer.
-
-        weights: the layer's weights of one direction. They are copied and not changed.
-        lossless: whether `matrices` must be able to return the weights. If the engine computes in bfloat16, the
-            remainders of the rounding are then stored as well.
-        """
-
-    @abstractmethod
-    def matrices(self, number: int) -> list[Tensor]:
-        """Return float32 copies of the matrices of a layer that was added with `lossless`, bit for bit.
-
-        They are in the order of `LayerWeights.matrices`.
-        """
-
-    def run(
-        self, words: Tensor, batch: Batch, state: LstmState, ends: LstmState | None, backward: bool
-    ) -> list[Tensor]:
-        """Run all layers over a batch, and return the outputs of each layer, with its skip connection.
-
-        words: *Shape:* (words, projection_dim), the input of the first layer, a row for each distinct word.
-        state: the state to start from, h *Shape:* (layers, rows, projection_dim) and c *Shape:* (layers, rows, dim),
-            with any strides. The rows are in the order of `packing.order`.
-        ends: receives the state at the end of each row, of the same shapes; None: it is not needed.
-        backward: whether each row is read from its last position to its first.
-
-        Returns for each layer *Shape:* (positions, projection_dim), float32, in the packed order. The next call in the
-        same thread overwrites them.
-        """
-        begun, n_positions = self._begin(batch.packing, backward), len(batch.packing.source)
-        outputs: list[Tensor] = []
-        for k, layer in enumerate(self.layers):
-            x, plan = (outputs[-1], batch.later) if k else (words, batch.first)
-            out = self.buffers.empty(f"out {k}", n_positions, self.options.projection_dim, device=words.device)
-            end = None if ends is None else LstmState(ends.h[k], ends.c[k])
-            self._run_layer(begun, layer, x, plan, LstmState(state.h[k], state.c[k]), end, out)
-            if has_skip(self.options, k):
-                out.add_(x)
-            outputs.append(out)
-        return outputs
-
-    @abstractmethod
-    def _begin(self, packing: Packing, backward: bool) -> Any:
-        """Return what is the same for all layers of a batch."""
-
-    @abstractmethod
-    def _run_layer(
-        self, begun: Any, layer: Any, x: Tensor, plan: Plan, start: LstmState, end: LstmState | None, out: Tensor
-    ) -> None:
-        """Run one layer.
-
-        begun: what `_begin` returned.
-        x: *Shape:* (rows, projection_dim), the layer's input.
-        plan: when the input sums of which rows are computed.
-        start: the state before the first step, h *Shape:* (rows, projection_dim) and c *Shape:* (rows, dim).
-        end: receives the state at the end of each row; None: it is not needed.
-        out: *Shape:* (positions, projection_dim), receives the outputs, in the packed order.
-        """
-
-
 class Axes(NamedTuple):
     """How a matrix is packed: its rows and its columns are each split into several axes, which are then reordered.
 
-    rows: the sizes into which the rows are split, for `Tensor.unflatten`.
-    columns: the same for the columns.
+    rows, columns: the sizes into which they are split, for `Tensor.unflatten`.
     order: the order of the axes in memory, for `Tensor.permute`.
     """
 
@@ -205,7 +125,7 @@ class _CompiledLayer(NamedTuple):
     bias: *Shape:* (4 dim,), float32, with 1 added for the forget gate.
     remainders: of the three weights, not packed, if they were rounded to bfloat16 and can be asked for; else None.
     is_narrow: whether the packed weights are bfloat16, although the operands are float32.
-    addresses: of the four arrays, in this order. They are checked once for all calls.
+    addresses: of packed and bias. They are checked once for all calls.
     """
 
     packed: list[Tensor]
@@ -215,27 +135,29 @@ class _CompiledLayer(NamedTuple):
     addresses: tuple[int, ...]
 
 
-class CompiledStack(Stack):
-    """Layers with a projection, each of which is one compiled call.
+class CompiledStack:
+    """The layers of one direction with a projection, each of which is one compiled call.
 
-    kind: the kind of compiled call.
     dtype: type of the weights. float32 weights are stored as bfloat16 as well if that loses nothing.
-    library: the compiled loops.
     """
-
-    layers: list[_CompiledLayer]
 
     def __init__(
         self, options: BiLMOptions, kind: Kind, dtype: torch.dtype, library: ctypes.CDLL, buffers: Buffers
     ) -> None:
-        super().__init__(options, buffers)
+        self.options, self.clips, self.buffers = options, Clips.of(options), buffers
         self.kind, self.dtype, self.library = kind, dtype, library
         self.axes = (kind.gates, kind.gates, kind.projection)
+        self.layers: list[_CompiledLayer] = []
 
     def __str__(self) -> str:
         return f"{self.kind.name} in {self.kind.operands}"
 
     def add(self, weights: LayerWeights, lossless: bool) -> None:
+        """Add the next layer. It copies the weights of one direction.
+
+        lossless: whether `matrices` must be able to return them. If they are rounded to bfloat16, the remainders are
+            then stored as well.
+        """
         dim, width = self.options.dim, self.options.projection_dim
         matrices = [matrix.float() for matrix in weights.matrices]
         bias = with_forget_bias(weights.bias, torch.float32)
@@ -263,6 +185,7 @@ class CompiledStack(Stack):
         self.layers.append(_CompiledLayer(packed, bias, remainders, is_narrow, addresses))
 
     def matrices(self, number: int) -> list[Tensor]:
+        """Return float32 copies of a layer's matrices, as `LayerWeights.matrices`, bit for bit if it is lossless."""
         layer = self.layers[number]
         packed = layer.packed
         if layer.is_narrow:
@@ -272,70 +195,75 @@ class CompiledStack(Stack):
             return [matrix.float() for matrix in matrices]
         return [joined(*pair) for pair in zip(matrices, layer.remainders)]
 
-    def _rows(self, n: int) -> int:
-        """Return the number of rows of a work array that has room for `n` rows."""
-        return padded(n) if self.kind.name == "amx" else n | 1
+    def run(
+        self, words: Tensor, batch: Batch, state: LstmState, ends: LstmState | None, backward: bool
+    ) -> list[Tensor]:
+        """Run all layers over a batch, and return the outputs of each layer, with its skip connection.
 
-    def _begin(self, packing: Packing, backward: bool) -> Any:
-        """Return a call with the arguments that are the same in all layers, the arrays whose memory it reads, and more.
+        words: *Shape:* (words, projection_dim), the input of the first layer, a row for each distinct word.
+        state: the state to start from, h *Shape:* (layers, rows, projection_dim) and c *Shape:* (layers, rows, dim),
+            with any strides. The rows are in the order of `packing.order`.
+        ends: receives the state at the end of each row, of the same shapes; None: it is not needed.
+        backward: whether each row is read from its last position to its first.
 
-        The layouts of the arrays are described in layouts.h.
+        Returns for each layer *Shape:* (positions, projection_dim), float32, in the packed order. The next call in the
+        same thread overwrites them.
         """
-        dim, width, n_rows = self.options.dim, self.options.projection_dim, len(packing.order)
-        empty, rows, operands = self.buffers.empty, self._rows(n_rows), self.kind.operands
-        active, offsets = packing.active, packing.offsets
+        packing, kind, operands, empty = batch.packing, self.kind, self.kind.operands, self.buffers.empty
+        dim, width, n = self.options.dim, self.options.projection_dim, len(packing.order)
+        active, offsets, rows = packing.active, packing.offsets, self._padded(n)
         if backward:
             active, offsets = active[::-1].copy(), offsets[::-1].copy()
+        # layouts.h describes the layouts of the arrays
         cells = empty("cells", dim // UNITS, rows, UNITS)
-        state, outs = empty("state", rows, width, dtype=operands), empty("outs", rows, dim, dtype=operands)
+        hidden, outs = empty("state", rows, width, dtype=operands), empty("outs", rows, dim, dtype=operands)
         call = LayerCall(
-            batch=n_rows,
+            batch=n,
             dim=dim,
             width=width,
             active=address("active", active, np.int32, (None,)),
             offsets=address("offsets", offsets, np.int64, (len(active),)),
             cells=address("cells", cells, torch.float32, (dim // UNITS, rows, UNITS)),
-            state=address("state", state, operands, (rows, width)),
+            state=address("state", hidden, operands, (rows, width)),
             outs=address("outs", outs, operands, (rows, dim)),
             cell_bound=bound(self.clips.cell),
             proj_bound=bound(self.clips.proj),
         )
-        return call, (active, offsets, cells, state, outs), packing, backward
+        outputs: list[Tensor] = []
+        for k, layer in enumerate(self.layers):
+            x, plan = (outputs[-1], batch.later) if k else (words, batch.first)
+            chunks, h, c = plan.chunks_read(backward), _with_dense_rows(state.h[k]), _with_dense_rows(state.c[k])
+            n_precomputed, n_sums = len(plan.precomputed), plan.n_sums
+            blocked_rows = self._padded(max(n_precomputed, n_sums - n_precomputed))
+            blocked = empty("blocked", blocked_rows, width, dtype=operands)
+            inputs = empty("inputs", n_sums, GATES * dim, dtype=kind.sums)
+            out = empty(f"out {k}", len(packing.source), width)
+            call.n_precomputed, call.n_inputs, call.n_chunks = n_precomputed, n_sums, len(chunks)
+            call.h_stride, call.c_stride, call.narrow = h.stride(0), c.stride(0), layer.is_narrow
+            call.chunks = address("chunks", chunks, np.int64, (None, 4))
+            call.precomputed = address("precomputed", plan.precomputed, torch.int64, (n_precomputed,))
+            call.by_chunk = None if plan.by_chunk is None else address("by_chunk", plan.by_chunk, torch.int64, (None,))
+            call.places = address("places", plan.places, torch.int32, out.shape[:1])
+            call.x = address("x", x, torch.float32, (None, width))
+            call.h = address_of_rows("h", h, torch.float32, (n, width))
+            call.c = address_of_rows("c", c, torch.float32, (n, dim))
+            call.packed_inputs, call.packed_recurrent, call.packed_w_p, call.bias = layer.addresses
+            call.blocked = address("blocked", blocked, operands, (None, width))
+            call.inputs = address("inputs", inputs, kind.sums, (n_sums, GATES * dim), INPUTS_ALIGNMENT)
+            call.out = address("out", out, torch.float32, (None, width))
+            getattr(self.library, f"{kind.name}_layer")(ctypes.byref(call))
+            if ends is not None:
+                last = torch.arange(n, device="cpu") if backward else torch.from_numpy(packing.ends)
+                torch.index_select(out, 0, last, out=ends.h[k])
+                ends.c[k].copy_(cells[:, :n].transpose(0, 1).flatten(1))
+            if has_skip(self.options, k):
+                out.add_(x)
+            outputs.append(out)
+        return outputs
 
-    def _run_layer(
-        self,
-        begun: Any,
-        layer: _CompiledLayer,
-        x: Tensor,
-        plan: Plan,
-        start: LstmState,
-        end: LstmState | None,
-        out: Tensor,
-    ) -> None:
-        call, (_, _, cells, _, _), packing, backward = begun
-        empty, dim, width, n = self.buffers.empty, self.options.dim, self.options.projection_dim, call.batch
-        chunks, h, c = plan.chunks_read(backward), _rows(start.h), _rows(start.c)
-        blocked_rows = self._rows(max(plan.n_precomputed, plan.n_largest_chunk))
-        blocked = empty("blocked", blocked_rows, width, dtype=self.kind.operands)
-        inputs = empty("inputs", plan.n_sums, GATES * dim, dtype=self.kind.sums)
-        call.n_precomputed, call.n_inputs, call.n_chunks = plan.n_precomputed, plan.n_sums, len(chunks)
-        call.h_stride, call.c_stride, call.narrow = h.stride(0), c.stride(0), layer.is_narrow
-        call.chunks = address("chunks", chunks, np.int64, (None, 4))
-        call.precomputed = address("precomputed", plan.precomputed, torch.int64, (plan.n_precomputed,))
-        call.by_chunk = None if plan.by_chunk is None else address("by_chunk", plan.by_chunk, torch.int64, (None,))
-        call.places = address("places", plan.places, torch.int32, out.shape[:1])
-        call.x = address("x", x, torch.float32, (None, width))
-        call.h = address_of_rows("h", h, torch.float32, (n, width))
-        call.c = address_of_rows("c", c, torch.float32, (n, dim))
-        call.packed_inputs, call.packed_recurrent, call.packed_w_p, call.bias = layer.addresses
-        call.blocked = address("blocked", blocked, self.kind.operands, (None, width))
-        call.inputs = address("inputs", inputs, self.kind.sums, (plan.n_sums, GATES * dim), INPUTS_ALIGNMENT)
-        call.out = address("out", out, torch.float32, (None, width))
-        getattr(self.library, f"{self.kind.name}_layer")(ctypes.byref(call))
-        if end is not None:
-            last = torch.arange(n, device="cpu") if backward else torch.from_numpy(packing.ends)
-            torch.index_select(out, 0, last, out=end.h)
-            end.c.copy_(cells[:, :n].transpose(0, 1).flatten(1))
+    def _padded(self, n: int) -> int:
+        """Return the number of rows of a work array that has room for `n` rows."""
+        return padded(n) if self.kind.name == "amx" else n | 1
 
 
 def _is_bfloat16(matrix: Tensor) -> bool:
@@ -343,7 +271,7 @@ def _is_bfloat16(matrix: Tensor) -> bool:
     return all(torch.equal(rows, rows.bfloat16().float()) for rows in (matrix[:1], matrix))
 
 
-def _rows(part: Tensor) -> Tensor:
+def _with_dense_rows(part: Tensor) -> Tensor:
     """Return a tensor whose rows are contiguous each. All rows may be at the same address, as after `expand`."""
     return part if part.stride(1) == 1 else part.contiguous()
 
@@ -352,35 +280,30 @@ STEP_ROWS = 128  # usual number of rows of a step, for which the weights are pre
 
 
 class _TorchLayer(NamedTuple):
-    """The matrix multiplications of one layer.
-
-    inputs: from the layer's input to its input sums, *Shape:* (4 dim,) for each row, bias included.
-    recurrent: from the previous state to its part of the gates' sums.
-    projection: of the cell's output; None: there is none.
-    """
+    """The matrix multiplications of one layer: of its input, with the bias, of the previous state and of its output."""
 
     inputs: PrepackedLinear
     recurrent: PrepackedLinear
     projection: PrepackedLinear | None
 
 
-class TorchStack(Stack):
-    """Layers of any size on any device. The steps of the cell are compiled if that is possible.
+class TorchStack:
+    """The same in torch, for layers of any size on any device. The steps of the cell are compiled if that is possible.
 
     dtype: type of the matrix multiplications.
-    input_rows: number of rows, at most, whose input sums are computed at a time.
     """
 
-    layers: list[_TorchLayer]
-
     def __init__(self, options: BiLMOptions, dtype: torch.dtype, buffers: Buffers, input_rows: int) -> None:
-        super().__init__(options, buffers)
+        self.options, self.clips, self.buffers = options, Clips.of(options), buffers
         self.dtype, self.input_rows = dtype, input_rows
+        self.layers: list[_TorchLayer] = []
 
     def __str__(self) -> str:
         return f"torch in {self.dtype}"
 
     def add(self, weights: LayerWeights, lossless: bool) -> None:
+        """Add the next layer."""
+
         def made(matrix: Tensor, rows: int, bias: Tensor | None = None) -> PrepackedLinear:
             # the projection has many columns and few outputs: its parts are added in more time than they gain
             prepacks = self.dtype != torch.float32 or matrix is not w_p
@@ -391,70 +314,68 @@ class TorchStack(Stack):
         self.layers.append(_TorchLayer(inputs, recurrent, None if w_p is None else made(w_p, STEP_ROWS)))
 
     def matrices(self, number: int) -> list[Tensor]:
+        """Return float32 copies of a layer's matrices."""
         return [linear.restored().float().t() for linear in self.layers[number] if linear is not None]
 
-    def _begin(self, packing: Packing, backward: bool) -> Any:
-        return packing, backward
+    def run(
+        self, words: Tensor, batch: Batch, state: LstmState, ends: LstmState | None, backward: bool
+    ) -> list[Tensor]:
+        """Run all layers over a batch, as `CompiledStack.run` does."""
+        n_positions, width = len(batch.packing.source), self.options.projection_dim
+        outputs: list[Tensor] = []
+        for k, layer in enumerate(self.layers):
+            x, plan = (outputs[-1], batch.later) if k else (words, batch.first)
+            out = self.buffers.empty(f"out {k}", n_positions, width, device=words.device)
+            h, c = (part[k].clone(memory_format=torch.contiguous_format) for part in state)
+            self._run_layer(layer, x, batch.packing, plan, h, c, out, backward)
+            if ends is not None:
+                ends.h[k].copy_(h)
+                ends.c[k].copy_(c)
+            if has_skip(self.options, k):
+                out.add_(x)
+            outputs.append(out)
+        return outputs
 
     def _run_layer(
         self,
-        begun: Any,
         layer: _TorchLayer,
         x: Tensor,
+        packing: Packing,
         plan: Plan,
-        start: LstmState,
-        end: LstmState | None,
+        h: Tensor,
+        c: Tensor,
         out: Tensor,
+        backward: bool,
     ) -> None:
-        packing, backward = begun
-        h, c = (part.clone(memory_format=torch.contiguous_format) for part in start)
-        precomputed, library = self._precomputed(layer, x, plan), loops(x)
+        """Run a layer with the input x, and write its outputs into `out`. The state (h, c) becomes that at the end."""
+        library, n_precomputed = loops(x), len(plan.precomputed)
+        if n_precomputed:
+            inputs = self.buffers.empty("inputs", plan.n_sums, GATES * self.options.dim, device=x.device)
+            parts = inputs[:n_precomputed].split(self.input_rows), x[plan.precomputed].split(self.input_rows)
+            for sums, rows in zip(*parts):
+                sums.copy_(layer.inputs(rows))
         for first, n_steps, begin, n_rows in plan.chunks[::-1].tolist() if backward else plan.chunks.tolist():
             here = slice(begin, begin + n_rows)
             rows = x[here] if plan.by_chunk is None else x[plan.by_chunk[here]]
-            inputs = layer.inputs(rows) if precomputed is None else precomputed
-            if precomputed is not None and n_rows:
-                inputs[plan.n_precomputed : plan.n_precomputed + n_rows] = layer.inputs(rows)
+            if not n_precomputed:
+                inputs = layer.inputs(rows)
+            elif n_rows:
+                inputs[n_precomputed : n_precomputed + n_rows] = layer.inputs(rows)
             steps = range(first, first + n_steps)
             for t in reversed(steps) if backward else steps:
                 n, place = int(packing.active[t]), int(packing.offsets[t])
                 here = slice(place, place + n)
-                self._step(layer, library, inputs, plan.places[here], h[:n], c[:n], out[here])
-        if end is not None:
-            end.h.copy_(h)
-            end.c.copy_(c)
-
-    def _precomputed(self, layer: _TorchLayer, x: Tensor, plan: Plan) -> Tensor | None:
-        """Return an array that begins with the input sums of the plan's `precomputed` rows; None: there are none.
-
-        The array has room for the input sums of a chunk after them: *Shape:* (plan.n_sums, 4 dim).
-        """
-        if not plan.n_precomputed:
-            return None
-        inputs = self.buffers.empty("inputs", plan.n_sums, 4 * self.options.dim, device=x.device)
-        parts = inputs[: plan.n_precomputed].split(self.input_rows), x[plan.precomputed].split(self.input_rows)
-        for sums, rows in zip(*parts):
-            sums.copy_(layer.inputs(rows))
-        return inputs
+                hidden = self._step(layer, library, inputs, plan.places[here], h[:n], c[:n])
+                h[:n].copy_(hidden)
+                out[here].copy_(hidden)
 
     def _step(
-        self,
-        layer: _TorchLayer,
-        library: ctypes.CDLL | None,
-        inputs: Tensor,
-        rows: Tensor,
-        h: Tensor,
-        c: Tensor,
-        out: Tensor,
-    ) -> None:
-        """Run one step.
+        self, layer: _TorchLayer, library: ctypes.CDLL | None, inputs: Tensor, rows: Tensor, h: Tensor, c: Tensor
+    ) -> Tensor:
+        """Return the outputs of one step from the state (h, c), whose c is overwritten.
 
-        library: the compiled loops; None: torch computes the cell.
         inputs: *Shape:* (any, 4 dim), input sums.
         rows: *Shape:* (n,), int32, the index of each row's input sum in `inputs`.
-        h: *Shape:* (n, projection_dim), the state before the step; it is overwritten with the state after it.
-        c: *Shape:* (n, dim), the same for the cell state.
-        out: *Shape:* (n, projection_dim), receives the outputs.
         """
         (n, dim), sums = c.shape, layer.recurrent(h)
         if library is None:
@@ -464,8 +385,8 @@ class TorchStack(Stack):
             library.cell_step(
                 n,
                 dim,
-                address("sums", sums, torch.float32, (n, 4 * dim)),
-                address("inputs", inputs, torch.float32, (None, 4 * dim)),
+                address("sums", sums, torch.float32, (n, GATES * dim)),
+                address("inputs", inputs, torch.float32, (None, GATES * dim)),
                 address("rows", rows, torch.int32, (n,)),
                 address("c", c, torch.float32, (n, dim)),
                 address("out", hidden, torch.float32, (n, dim)),
@@ -473,5 +394,7 @@ class TorchStack(Stack):
             )
         if layer.projection is not None:
             hidden = clip_in_place(layer.projection(hidden), self.clips.proj)
-        h.copy_(hidden)
-        out.copy_(hidden)
+        return hidden
+
+
+Stack = CompiledStack | TorchStack

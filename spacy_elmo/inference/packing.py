@@ -70,13 +70,7 @@ class Packing(NamedTuple):
 
 
 def with_boundaries(words: Index, lengths: Index) -> Index:
-    """Return the words of all rows, with 0 before each row and 1 after it.
-
-    words: *Shape:* (words,), indices of the words of all rows, row by row.
-    lengths: *Shape:* (rows,), number of words of each row.
-
-    Returns *Shape:* (words + 2 rows,).
-    """
+    """Return the words of all rows, row by row, with 0 before each row and 1 after it. lengths: words of each row."""
     ends = np.cumsum(lengths + BOUNDARIES)
     index = np.full(len(words) + BOUNDARIES * len(lengths), -1)
     index[ends - lengths - BOUNDARIES], index[ends - 1] = 0, 1
@@ -85,12 +79,9 @@ def with_boundaries(words: Index, lengths: Index) -> Index:
 
 
 def groups_of(lengths: Index, n_threads: int) -> list[slice]:
-    """Split rows into groups of about equally many positions, one for each pair of threads.
+    """Split rows of these lengths into groups of about equally many positions, of at least 32 rows on average.
 
-    The two threads of a pair run the two directions of a group. On average a group has at least 32 rows.
-
-    lengths: *Shape:* (rows,), number of positions of each row.
-    n_threads: number of threads.
+    The two directions of a group run on two threads.
     """
     n = max(1, min(n_threads // 2, len(lengths) // 32))
     goals = np.cumsum(lengths).searchsorted(np.arange(1, n) * lengths.sum() / n) + 1
@@ -99,7 +90,7 @@ def groups_of(lengths: Index, n_threads: int) -> list[slice]:
 
 
 def gather_rows(table: Tensor, places: Index, out: Tensor) -> None:
-    """Set out[k] = table[places[k]]. Shapes: (any, width), (rows,) and (rows, width)."""
+    """Set out[k] = table[places[k]]."""
     if table.device.type == "cpu":
         np.take(table.numpy(), places, 0, out.numpy(), mode="clip")  # the default writes a copy first
     else:
@@ -107,7 +98,7 @@ def gather_rows(table: Tensor, places: Index, out: Tensor) -> None:
 
 
 def scatter_rows(table: Tensor, places: Index, values: Tensor) -> None:
-    """Set table[places[k]] = values[k]. Shapes as in `gather_rows`. There are no repetitions in `places`."""
+    """Set table[places[k]] = values[k]. There are no repetitions in `places`."""
     if table.device.type == "cpu":
         table.numpy()[places] = values.numpy()
     else:
@@ -133,19 +124,9 @@ class Plan(NamedTuple):
     chunks: Index
 
     @property
-    def n_precomputed(self) -> int:
-        """Number of input sums that are computed before the first chunk."""
-        return self.precomputed.shape[0]
-
-    @property
-    def n_largest_chunk(self) -> int:
-        """Number of input sums that the largest chunk computes."""
-        return int(self.chunks[:, 3].max())
-
-    @property
     def n_sums(self) -> int:
-        """Number of input sums that are in memory at a time, at most."""
-        return self.n_precomputed + self.n_largest_chunk
+        """Number of input sums that are in memory at a time, at most: with those of the largest chunk."""
+        return len(self.precomputed) + int(self.chunks[:, 3].max())
 
     def chunks_read(self, backward: bool) -> Index:
         """Return the chunks in the order in which they are read. The step that is read first has the number 0."""
@@ -157,12 +138,7 @@ class Plan(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Rows that run together in one direction.
-
-    packing: the order of their positions.
-    first: the plan of the first layer, in which equal words share an input sum.
-    later: the plan of every other layer.
-    """
+    """Rows that run together, with the plans of the first layer, where equal words share input sums, and of others."""
 
     packing: Packing
     first: Plan
@@ -176,7 +152,6 @@ def plan_words(packing: Packing, words: Index, limit: int, most: int, device: to
     limit: number of words, at most, whose input sums are computed before the first chunk. These are the most frequent
         words that occur more than once.
     most: number of input sums, at most, that a chunk computes. A chunk of one step may compute more.
-    device: where the plan's tensors are.
     """
     times = np.bincount(words)
     repeated = np.flatnonzero(times > 1)
@@ -194,20 +169,14 @@ def plan_words(packing: Packing, words: Index, limit: int, most: int, device: to
 
 
 def plan_positions(packing: Packing, most: int, device: torch.device) -> Plan:
-    """Return the plan of a layer after the first, whose input has a row for each position, in the packed order.
-
-    most: number of rows of a chunk, at most. A chunk of one step may have more.
-    device: where the plan's tensors are.
-    """
+    """Return the plan of a layer after the first, whose input has a row for each position, in the packed order."""
     chunks, in_chunk = _chunked(packing.active, most)
     places = torch.from_numpy(in_chunk.astype(np.int32)).to(device)
     return Plan(torch.empty(0, dtype=torch.int64, device=device), None, places, chunks)
 
 
 def _chunked(counts: npt.NDArray[np.integer], most: int) -> tuple[Index, Index]:
-    """Split steps into chunks of at most `most` rows. A step with more rows is alone.
-
-    counts: *Shape:* (steps,), rows of each step.
+    """Split steps into chunks of at most `most` rows. A step with more rows is alone. counts: rows of each step.
 
     Returns the chunks (see `Plan`), and the number of each row in its chunk.
     """
@@ -232,8 +201,7 @@ ADVICE = 14  # Linux's MADV_HUGEPAGE
 class Buffers(threading.local):
     """Tensors by name, whose memory each batch reuses. Each thread has separate ones.
 
-    New memory for each batch would cost time, because the system clears its pages. It would also leave gaps that are
-    too small for anything else.
+    New memory for each batch would cost time, because the system clears its pages, and leave gaps.
     """
 
     def __init__(self) -> None:
@@ -242,10 +210,7 @@ class Buffers(threading.local):
     def empty(self, name: str, *shape: int, dtype: torch.dtype = torch.float32, device: torch.device = CPU) -> Tensor:
         """Return a tensor whose values are not set. It is valid until this thread uses the same name again.
 
-        A tensor of more than MAX_BYTES is not stored for the next batch. On the CPU the address is a multiple of 64
-        bytes, as that of torch's memory is.
-
-        name: name of the buffer. It must always have the same dtype and device.
+        A name must always have the same dtype and device. A tensor of more than MAX_BYTES is not stored.
         """
         size = math.prod(shape)
         if size * dtype.itemsize > MAX_BYTES:
@@ -260,7 +225,7 @@ def in_large_pages(tensor: Tensor) -> Tensor:
     """Return a contiguous copy of a tensor that starts at a large page, so that Linux may use large pages for it.
 
     With large pages the processor translates fewer addresses when it reads all weights at each step. On other systems,
-    and if the tensor is smaller than two large pages, the tensor itself is returned.
+    and if it is smaller than two large pages, the tensor itself is returned.
     """
     size = tensor.numel() * tensor.element_size()
     advise = _madvise()
@@ -275,10 +240,7 @@ def in_large_pages(tensor: Tensor) -> Tensor:
 
 
 def trim() -> None:
-    """Return free memory to the system, if the C library is glibc; else do nothing.
-
-    It is called after large temporary arrays are deleted, because glibc would not return their memory.
-    """
+    """Return the memory of deleted arrays to the system, if the C library is glibc, which would keep it."""
     if sys.platform == "linux":
         malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if malloc_trim is not None:

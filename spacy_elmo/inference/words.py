@@ -33,12 +33,9 @@ class WordVectors:
     """The character encoder with a cache of bounded size, so that a frequent word is encoded once for all batches.
 
     A vector depends only on its word, except for rounding, which also depends on the words that are encoded with it.
-    So vectors from the cache agree within 1e-5 with those that are computed again.
+    So vectors from the cache agree within 1e-5 with those that are computed again. It is thread-safe.
 
-    It is thread-safe.
-
-    encoder: the character encoder, laid out.
-    device: the device of its weights.
+    encoder: the character encoder, laid out, whose weights are on `device`.
     size: number of words in the cache, at most. The least recently used ones are dropped. 0: no cache.
     """
 
@@ -58,10 +55,7 @@ class WordVectors:
             self._slots.clear()
 
     def __call__(self, words: Sequence[str]) -> Tensor:
-        """Return the vectors of `<S>` and `</S>`, followed by those of distinct words.
-
-        Returns *Shape:* (2 + words, projection_dim), float32.
-        """
+        """Return the vectors of `<S>`, `</S>` and distinct words, *Shape:* (2 + words, projection_dim), float32."""
         vectors = self._new_rows(len(self.boundary) + len(words))
         vectors[: len(self.boundary)] = self.boundary
         self._fill(words, vectors[len(self.boundary) :])
@@ -113,21 +107,17 @@ class WordVectors:
                 self._slots[words[i]] = slot
                 slots.append(slot)
             try:
-                self._grow()
+                rows = len(self._table)
+                if len(self._slots) > rows:  # it at least doubles, up to `size` rows
+                    table = self._new_rows(min(self.size, max(len(self._slots), 2 * rows)))
+                    gather_rows(self._table, np.arange(rows), table[:rows])
+                    self._table = table
                 values = self._new_rows(len(new))
                 gather_rows(vectors, np.array(new, np.int64), values)
                 scatter_rows(self._table, np.array(slots, np.int64), values)
             except BaseException:
                 self._slots.clear()  # some rows may not have been written
                 raise
-
-    def _grow(self) -> None:
-        """Enlarge the table, if it has too few rows. It at least doubles, up to `size` rows."""
-        rows = len(self._table)
-        if len(self._slots) > rows:
-            table = self._new_rows(min(self.size, max(len(self._slots), 2 * rows)))
-            gather_rows(self._table, np.arange(rows), table[:rows])
-            self._table = table
 
 
 class WordEncoder:
@@ -140,8 +130,6 @@ class WordEncoder:
     def __init__(self, options: BiLMOptions, dtype: torch.dtype, lossless: bool) -> None:
         self.options, self.dtype, self.lossless = options, dtype, lossless
         self._matrices: dict[str, PrepackedLinear] = {}
-        self._highways: list[tuple[PrepackedLinear, PrepackedLinear]] = []
-        self._projection: PrepackedLinear | None = None
 
     def lay_out(self, weights: dict[str, Tensor]) -> None:
         """Lay out the matrices. After an error, call it again with the same `weights`.
@@ -150,16 +138,14 @@ class WordEncoder:
             convolutions and biases are not removed, and are shared.
         """
         highways = [f"{PREFIX}highways.{k}" for k in range(self.options.n_highway)]
-        projection = f"{PREFIX}projection"
-        pairs = [(f"{name}.carry", f"{name}.transform") for name in highways]
-        names = [name for pair in pairs for name in pair] + [projection] * (f"{projection}.bias" in weights)
+        names = [f"{name}.{part}" for name in highways for part in ("carry", "transform")] + [f"{PREFIX}projection"]
         for name in names:
-            if name not in self._matrices:
+            if name not in self._matrices and f"{name}.bias" in weights:
                 weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
                 self._matrices[name] = PrepackedLinear(weight, bias, ROWS, self.dtype, PART, self.lossless)
                 del weights[f"{name}.weight"]
-        self._highways = [(self._matrices[carry], self._matrices[transform]) for carry, transform in pairs]
-        self._projection = self._matrices.get(projection)
+        self._highways = [(self._matrices[f"{name}.carry"], self._matrices[f"{name}.transform"]) for name in highways]
+        self._projection = self._matrices.get(f"{PREFIX}projection")
         convolutions = [f"{PREFIX}convolutions.{k}" for k in range(len(self.options.filters))]
         filters = [(weights[f"{name}.weight"], weights[f"{name}.bias"]) for name in convolutions]
         self.convolutions = Convolutions(self.options, weights[f"{PREFIX}embedding.weight"], filters)

@@ -34,9 +34,6 @@ def run_all(parts: Sequence[Callable[[], None]], n_threads: int) -> None:
 
     Each part runs with one torch thread. If n_threads is 1, or the interpreter is shutting down, the caller's thread
     runs the parts, with all of its torch threads.
-
-    parts: functions without arguments.
-    n_threads: number of threads.
     """
     if n_threads == 1:
         for part in parts:

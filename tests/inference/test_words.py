@@ -155,12 +155,15 @@ def test_the_least_recently_used_word_goes(bilm: BiLM, monkeypatch: pytest.Monke
 
 @torch.no_grad()
 def test_a_failed_addition_leaves_no_wrong_vectors(bilm: BiLM, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(self: WordVectors) -> None:
-        raise MemoryError
+    vectors, scatter = vectors_of(bilm, 10), word_vectors.scatter_rows
 
-    vectors = vectors_of(bilm, 10)
+    def fails(table: torch.Tensor, *others: Any) -> None:
+        if table is vectors._table:
+            raise MemoryError
+        scatter(table, *others)
+
     vectors(["a", "b"])
-    monkeypatch.setattr(WordVectors, "_grow", fails)
+    monkeypatch.setattr(word_vectors, "scatter_rows", fails)
     with pytest.raises(MemoryError):
         vectors(["b", "c"])
     monkeypatch.undo()
