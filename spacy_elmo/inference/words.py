@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..formats.characters import boundary_ids, words_to_ids
 from ..formats.options import BiLMOptions
-from ..modules.char_cnn import Convolutions, highway_sum_in_place
+from ..modules.char_cnn import character_table, highway_sum_in_place, pool
 from .linear import PrepackedLinear
 from .packing import gather_rows, scatter_rows
 from .workers import fork_lock, run_all
@@ -146,10 +146,10 @@ class WordEncoder:
                 del weights[f"{name}.weight"]
         self._highways = [(self._matrices[f"{name}.carry"], self._matrices[f"{name}.transform"]) for name in highways]
         self._projection = self._matrices.get(f"{PREFIX}projection")
+        self._embedding = weights[f"{PREFIX}embedding.weight"]
         convolutions = [f"{PREFIX}convolutions.{k}" for k in range(len(self.options.filters))]
-        filters = [(weights[f"{name}.weight"], weights[f"{name}.bias"]) for name in convolutions]
-        self.convolutions = Convolutions(self.options, weights[f"{PREFIX}embedding.weight"], filters)
-        self.tables = self.convolutions.tables()
+        self._filters = [(weights[f"{name}.weight"], weights[f"{name}.bias"]) for name in convolutions]
+        self._tables = [character_table(self._embedding, weight) for weight, _ in self._filters]
 
     def matrices(self) -> Iterator[tuple[str, Tensor]]:
         """Yield names and copies of the matrices that `lay_out` has removed, bit for bit as they were."""
@@ -161,7 +161,8 @@ class WordEncoder:
         if not len(ids):
             return ids.new_zeros(0, self.options.projection_dim, dtype=torch.float32)
         # padded once for all matrix multiplications; PrepackedLinear would pad each of them
-        x = F.pad(self.convolutions.pool(ids, self.tables).float(), (0, 0, 0, -len(ids) % ROWS_OF))
+        x = pool(self.options, self._embedding, self._filters, ids, self._tables).float()
+        x = F.pad(x, (0, 0, 0, -len(ids) % ROWS_OF))
         for carry, transform in self._highways:
             x = highway_sum_in_place(x, carry(x), transform(x))
         return (x if self._projection is None else self._projection(x))[: len(ids)]

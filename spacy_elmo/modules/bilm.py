@@ -53,10 +53,7 @@ class BiLM(nn.Module):
     @classmethod
     @torch.inference_mode(False)
     def from_arrays(cls, options: BiLMOptions, arrays: Mapping[str, np.ndarray]) -> "BiLM":
-        """Return a network with the weights that `formats.read_weights` returned, by parameter name.
-
-        The network shares their memory if torch could have made them.
-        """
+        """Return a network with the weights that `formats.read_weights` returned. It shares their memory if it can."""
         bilm = cls(
             options,
             char_projection="char_cnn.projection.weight" in arrays,
@@ -75,10 +72,7 @@ class BiLM(nn.Module):
         self.lstm.reset_parameters(generator)
 
     def train_from_top(self, parts: int) -> None:
-        """Let training change only the topmost parts of the network.
-
-        parts: number of parts, from the top. Each LSTM layer is a part, and the character encoder is the lowest one.
-        """
+        """Let training change only the topmost parts: each LSTM layer is one, the character encoder the lowest."""
         for number, part in enumerate([*reversed(self.lstm.layers), self.char_cnn]):
             part.requires_grad_(number < parts)
 
@@ -102,15 +96,8 @@ class BiLM(nn.Module):
             return self.char_cnn(ids)[index], lengths
 
     def read(self, x: Tensor, lengths: Tensor, state: LstmState | None = None) -> BiLMOutput:
-        """Compute all layers of sentences from layer 0, the vectors of the character encoder.
-
-        x: *Shape:* (batch, tokens + 2, projection_dim), layer 0, with `<S>` before a sentence's words and `</S>` after
-            them.
-        lengths: *Shape:* (batch,), number of words of each sentence, without the boundaries.
-        state: as in `forward`.
-
-        Raises ElmoError inside torch.jit.trace, which would take the outputs of compiled loops for constants.
-        """
+        """Compute all layers of sentences as `forward` does, from what `encode` returns."""
+        # a trace would take the outputs of compiled loops for constants
         if torch.jit.is_tracing():  # type: ignore[attr-defined]  # torch documents it, but does not export it
             raise ElmoError(
                 "torch.jit.trace can't record the biLM: the graph would give wrong vectors. Use the module "
@@ -129,10 +116,7 @@ class BiLM(nn.Module):
         return BiLMOutput(stacked * mask[None, :, :, None], mask, end)
 
     def _with_boundaries(self, character_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
-        """Return each position's index into the distinct words, and the distinct words' character ids.
-
-        Their shapes are (batch, tokens + 2) and (distinct words, characters). `<S>` and `</S>` are the first two words.
-        """
+        """Return each position's index into the distinct words, which begin with `<S>` and `</S>`, and their ids."""
         batch, tokens, characters = character_ids.shape
         words, inverse = torch.unique(character_ids.reshape(-1, characters), dim=0, return_inverse=True)
         index = torch.ones(batch, tokens + 2, dtype=torch.int64, device=lengths.device)

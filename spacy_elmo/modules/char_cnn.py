@@ -25,9 +25,7 @@ GPU_SUMS = 1 << 21  # words of a group times the filters of one width, on a GPU,
 class CharCnn(nn.Module):
     """Character embedding, convolutions, maximum over positions, activation, highway layers and projection.
 
-    options: the biLM's sizes.
-    char_projection: whether there is a projection after the highway layers; None: only if n_filters != projection_dim,
-        as in the files of bilm-tf.
+    char_projection: whether there is a projection; None: only if n_filters != projection_dim, as in bilm-tf's files.
     """
 
     def __init__(self, options: BiLMOptions, char_projection: bool | None = None) -> None:
@@ -63,19 +61,16 @@ class CharCnn(nn.Module):
             nn.init.zeros_(self.projection.bias)
 
     def forward(self, ids: Tensor, matmul_dtype: torch.dtype | None = None) -> Tensor:
-        """Encode words.
+        """Encode words. Returns *Shape:* (words, projection_dim), of the type of the weights.
 
         ids: *Shape:* (words, characters), character ids from 1 to 261, or 0 for the mask.
-        matmul_dtype: type of the matrix multiplications of the highway layers and the projection; None: the type of
-            the weights.
-
-        Returns *Shape:* (words, projection_dim), of the type of the weights.
+        matmul_dtype: type of the matrix multiplications of the highway layers and the projection (see `linear`).
         """
         if len(ids) == 0:
             return self.embedding.weight.new_zeros(0, self.options.projection_dim)
         # attributes and not get_parameter: torch.func and parametrizations put tensors in the place of parameters
         filters = [(c.weight, c.bias) for c in self.convolutions if isinstance(c, nn.Conv1d) and c.bias is not None]
-        x = Convolutions(self.options, self.embedding.weight, filters).pool(ids)
+        x = pool(self.options, self.embedding.weight, filters, ids)
         for highway in self.highways:
             x = highway(x, matmul_dtype)
         return x if self.projection is None else linear(x, self.projection, matmul_dtype)
@@ -85,8 +80,6 @@ class Highway(nn.Module):
     """y = carry * relu(x W_transform + b_transform) + (1 - carry) * x, with carry = sigmoid(x W_carry + b_carry).
 
     As in bilm-tf, "carry" is the share of the transformed input, not of the input.
-
-    n_filters: width of the input and of the output.
     """
 
     def __init__(self, n_filters: int) -> None:
@@ -105,10 +98,7 @@ class Highway(nn.Module):
             nn.init.constant_(layer.bias, bias)
 
     def forward(self, x: Tensor, matmul_dtype: torch.dtype | None = None) -> Tensor:
-        """Return the layer's output, of the shape and type of x. matmul_dtype: as in `linear`.
-
-        x: *Shape:* (words, n_filters).
-        """
+        """Return the layer's output, of the shape and type of x, (words, n_filters)."""
         carry, transform = linear(x, self.carry, matmul_dtype), linear(x, self.transform, matmul_dtype)
         return x + torch.sigmoid(carry) * (torch.relu(transform) - x)
 
@@ -123,87 +113,58 @@ def highway_sum_in_place(x: Tensor, carry: Tensor, transform: Tensor) -> Tensor:
 
 
 def linear(x: Tensor, layer: nn.Linear, matmul_dtype: torch.dtype | None = None) -> Tensor:
-    """Return layer(x), with the matrix multiplication in a type of its own. The bias is added in the type of x.
-
-    matmul_dtype: type of the matrix multiplication; None: the type of x.
-    """
+    """Return layer(x), with the matrix multiplication in another type. The bias is added in the type of x."""
     if matmul_dtype is None or matmul_dtype == x.dtype:
         result: Tensor = layer(x)  # a call, so that hooks run, and what was put in the place of the layer
         return result
     return F.linear(x.to(matmul_dtype), layer.weight.to(matmul_dtype)).to(x.dtype) + layer.bias
 
 
-class Convolutions:
-    """Computes the activated maxima of words from character ids. It shares the weights, and changes none.
+def pool(
+    options: BiLMOptions,
+    embedding: Tensor,
+    filters: Sequence[tuple[Tensor, Tensor]],
+    ids: Tensor,
+    tables: Sequence[Tensor] | None = None,
+) -> Tensor:
+    """Embed and convolve characters, and apply the maximum over positions and the activation.
 
-    options: the biLM's sizes and activation.
-    embedding: *Shape:* (characters, char_dim), the character embedding.
+    embedding: *Shape:* (characters, char_dim).
     filters: weight, *Shape:* (filters, char_dim, width), and bias, *Shape:* (filters,), of each convolution.
+    ids: *Shape:* (words, characters), character ids.
+    tables: `character_table` of each convolution; None: they are computed.
+
+    Returns *Shape:* (words, n_filters).
     """
-
-    def __init__(self, options: BiLMOptions, embedding: Tensor, filters: Sequence[tuple[Tensor, Tensor]]) -> None:
-        self.embedding, self.filters = embedding, filters
-        self.activation = {"relu": torch.relu_, "tanh": torch.tanh_}[options.activation]
-        self.widest = max(width for width, _ in options.filters)
-
-    def tables(self) -> list[Tensor]:
-        """Return the table of each convolution, *Shape:* (width, characters, filters) each (see `character_table`).
-
-        Tables are computed from the weights. After the weights change, compute them again.
-        """
-        return [character_table(self.embedding, weight) for weight, _ in self.filters]
-
-    def pool(self, ids: Tensor, tables: list[Tensor] | None = None) -> Tensor:
-        """Embed and convolve characters, and apply the maximum over positions and the activation.
-
-        ids: *Shape:* (words, characters), character ids.
-        tables: what `tables` returns for the present weights; None: they are computed.
-
-        Returns *Shape:* (words, n_filters).
-        """
-        # All windows that contain nothing but padding give the same sum. So one of them is enough for the maximum, and
-        # the padding after it is cut off. First the number of characters, with begin-of-word and end-of-word.
-        encoded, n_positions = (ids != PADDING + 1).sum(1), ids.shape[1]
-        library = loops(self.embedding)
-        if library is None or not self._fits_compiled_loop(ids):
-            return self.activation(self._pool_in_torch(ids, (encoded + self.widest).clamp_(max=n_positions)))
-        tables = tables or self.tables()
-        lengths = [(encoded + len(table)).clamp_(max=n_positions).int() for table in tables]
-        x = maxima(tables, ids.short(), lengths, library)
-        return self.activation(x.add_(torch.cat([bias for _, bias in self.filters])))
-
-    def _fits_compiled_loop(self, ids: Tensor) -> bool:
-        """Whether the compiled loop can read these ids. It checks nothing itself; torch raises for wrong ids."""
-        if self.embedding.dtype != torch.float32 or not self.widest <= ids.shape[1] <= MAX_POSITIONS:
-            return False
-        lowest, highest = ids.aminmax()
-        return int(lowest) >= 0 and int(highest) < N_IDS
-
-    def _pool_in_torch(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        """Return the maxima before the activation, *Shape:* (words, n_filters), without the compiled loop.
-
-        Words of similar length are computed together, so that little padding is convolved.
-
-        lengths: *Shape:* (words,), positions of each word that are convolved.
-        """
-        order, most = torch.argsort(lengths, stable=True), max(len(bias) for _, bias in self.filters)
-        pooled = []
-        for group in order.split(max(WORDS_PER_GROUP, GPU_SUMS // most) if ids.is_cuda else WORDS_PER_GROUP):
-            x = F.embedding(ids[group, : int(lengths[group[-1]])], self.embedding, padding_idx=0)
-            pooled.append(torch.cat([_convolve_and_pool(x, weight, bias) for weight, bias in self.filters], 1))
-        restore = torch.empty_like(order)
-        restore[order] = torch.arange(len(order), device=order.device)
-        return torch.cat(pooled)[restore]
+    activation = {"relu": torch.relu_, "tanh": torch.tanh_}[options.activation]
+    widest = max(width for width, _ in options.filters)
+    # All windows that contain nothing but padding give the same sum. So one of them is enough for the maximum, and
+    # the padding after it is cut off. First the number of characters, with begin-of-word and end-of-word.
+    encoded, n_positions = (ids != PADDING + 1).sum(1), ids.shape[1]
+    library = loops(embedding) if embedding.dtype == torch.float32 else None
+    if library is not None and widest <= n_positions <= MAX_POSITIONS:
+        lowest, highest = ids.aminmax()  # the compiled loop checks nothing; torch raises for wrong ids
+        if int(lowest) >= 0 and int(highest) < N_IDS:
+            tables = tables or [character_table(embedding, weight) for weight, _ in filters]
+            lengths = [(encoded + len(table)).clamp_(max=n_positions).int() for table in tables]
+            x = maxima(tables, ids.short(), lengths, library)
+            return activation(x.add_(torch.cat([bias for _, bias in filters])))
+    # Words of similar length are computed together, so that little padding is convolved.
+    lengths_in_torch = (encoded + widest).clamp_(max=n_positions)
+    order, most = torch.argsort(lengths_in_torch, stable=True), max(len(bias) for _, bias in filters)
+    pooled = []
+    for group in order.split(max(WORDS_PER_GROUP, GPU_SUMS // most) if ids.is_cuda else WORDS_PER_GROUP):
+        x = F.embedding(ids[group, : int(lengths_in_torch[group[-1]])], embedding, padding_idx=0)
+        pooled.append(torch.cat([_convolve_and_pool(x, weight, bias) for weight, bias in filters], 1))
+    restore = torch.empty_like(order)
+    restore[order] = torch.arange(len(order), device=order.device)
+    return activation(torch.cat(pooled)[restore])
 
 
 def _convolve_and_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Return the maximum over positions of a convolution, *Shape:* (words, filters).
 
-    The convolution is one matrix multiplication over all windows, which is faster than conv1d with 16 channels.
-
-    x: *Shape:* (words, characters, char_dim).
-    weight: *Shape:* (filters, char_dim, width).
-    bias: *Shape:* (filters,).
+    It is one matrix multiplication over all windows, which is faster than conv1d with 16 channels.
     """
     width = weight.shape[2]
     positions = x.shape[1] - width + 1
@@ -214,10 +175,7 @@ def _convolve_and_pool(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 def character_table(embedding: Tensor, weight: Tensor) -> Tensor:
     """Return the dot products of each character's embedding and each slice of the filters.
 
-    embedding: *Shape:* (characters, char_dim). Row 0, the mask, gets no gradient.
-    weight: *Shape:* (filters, char_dim, width), the weight of nn.Conv1d.
-
-    Returns *Shape:* (width, characters, filters).
+    The result has *Shape:* (width, characters, filters). The parameters are as in `pool`.
     """
     learned = torch.cat([embedding[:1].detach(), embedding[1:]])  # the mask is no character and stays 0
     return torch.einsum("cd,fdk->kcf", learned, weight).contiguous()
@@ -230,7 +188,6 @@ def maxima(tables: Sequence[Tensor], ids: Tensor, lengths: Sequence[Tensor], lib
     ids: *Shape:* (words, positions), int16, character ids, at most 256 positions.
     lengths: for each table *Shape:* (words,), int32, number of positions of each word that are convolved, at least the
         table's width.
-    library: the compiled loops.
 
     Returns *Shape:* (words, filters), float32, the filters of all tables in their order.
     """

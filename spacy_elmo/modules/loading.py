@@ -43,8 +43,7 @@ def has_bfloat16(device: torch.device) -> bool:
 def dtype_of(precision: Precision, device: torch.device) -> torch.dtype:
     """Return the type in which an engine reads its weights. "auto" is bfloat16 if that is faster, else float32.
 
-    bfloat16 is faster if the device multiplies in it (see `products_of`), or if compiled loops run the LSTMs: they
-    wait for memory.
+    It is faster if the device multiplies in it, or if compiled loops run the LSTMs: they wait for memory.
 
     Raises SettingsError for an unknown name, and for an unknown value of SPACY_ELMO_ISA.
     """
@@ -62,15 +61,20 @@ def products_of(dtype: torch.dtype, device: torch.device) -> torch.dtype:
     return dtype if has_bfloat16(device) else torch.float32
 
 
+File = str | os.PathLike[str]
+Arrays = dict[str, npt.NDArray[np.float32]]  # weights by parameter name
+EMBEDDED = "en_mini"
+OPTIONS, WEIGHTS = "options.json", "weights.hdf5"
+BEST = "model-best"  # in the folder of a pretraining run
 _PACKED = (".zip", ".gz", ".tgz", ".tar", ".bz2", ".xz", ".zst", ".7z")
 
 
-def is_packed(name: str | os.PathLike[str]) -> bool:
+def is_packed(name: File) -> bool:
     """Return whether a name ends like that of a ZIP file or another packed one."""
     return Path(name).suffix.lower() in _PACKED
 
 
-def unknown_bilm_error(name: str | os.PathLike[str]) -> SettingsError:
+def unknown_bilm_error(name: File) -> SettingsError:
     """Return the error for a name that is neither that of a biLM nor a folder."""
     reason = "there is no such folder"
     if is_hidden(name):
@@ -85,18 +89,14 @@ def unknown_bilm_error(name: str | os.PathLike[str]) -> SettingsError:
     )
 
 
-def refuse_other_names(options_file: str, weight_file: str) -> None:
-    """Raise SettingsError if files are missing, but their folder has one file that can be such a file.
-
-    options_file, weight_file: in the same folder.
-    """
-    folder = Path(options_file).parent
-    if not Path(options_file).exists() and (folder / "config.cfg").is_file() and (folder / "meta.json").is_file():
+def _refuse_other_names(folder: Path) -> None:
+    """Raise SettingsError if a biLM's files are missing, but the folder has one file that can be such a file."""
+    if not (folder / OPTIONS).exists() and (folder / "config.cfg").is_file() and (folder / "meta.json").is_file():
         raise SettingsError(
             f"{folder}: a saved pipeline. Expected the folder of a biLM: python -m spacy elmo pack {folder} OUT writes "
             "the pipeline's."
         )
-    patterns = {Path(options_file): "*options.json", Path(weight_file): "*.hdf5"}
+    patterns = {folder / OPTIONS: "*options.json", folder / WEIGHTS: "*.hdf5"}
     missing = [file for file in patterns if not file.exists()]
     candidates = [sorted(folder.glob(patterns[file])) for file in missing]
     others = [[file.name for file in files if not file.name.startswith("softmax")] for files in candidates]
@@ -109,20 +109,13 @@ def refuse_other_names(options_file: str, weight_file: str) -> None:
         )
 
 
-File = str | os.PathLike[str]
-Arrays = dict[str, npt.NDArray[np.float32]]  # weights by parameter name
-EMBEDDED = "en_mini"
-OPTIONS, WEIGHTS = "options.json", "weights.hdf5"
-BEST = "model-best"  # in the folder of a pretraining run
-
-
 def embedded_files() -> tuple[str, str]:
     """options.json and weights.hdf5 of the embedded biLM."""
     return bilms.paths(EMBEDDED)
 
 
 def check_files(options_file: File | None, weight_file: File | None, bilm: File | None = None) -> None:
-    """Raise SettingsError if one of the two files is None and the other is not, or if `bilm` is set beside one."""
+    """Raise SettingsError if only one of the two files is set, or if `bilm` is set beside one."""
     names = ("options_file", "weight_file")
     present = [name for name, file in zip(names, (options_file, weight_file)) if file is not None]
     if bilm is not None and present:
@@ -175,36 +168,26 @@ def find_bilm(bilm: File) -> Path:
     return folder
 
 
-def _files_of(bilm: File, *, weights: bool = False) -> tuple[str, str]:
-    """Return both files of a biLM. Raises SettingsError if it is the name of nothing, or its files have other names.
-
-    weights: whether the weights are needed, too.
-    """
+def _folder_of(bilm: File, file: str) -> Path:
+    """Return what `find_bilm` does. Raises SettingsError if it names nothing, or its files have other names."""
     folder = find_bilm(bilm)
     if not can_name_bilm(bilm):
         raise unknown_bilm_error(bilm)
-    options_file, weight_file = str(folder / OPTIONS), str(folder / WEIGHTS)
-    if weights or not Path(options_file).exists():
-        refuse_other_names(options_file, weight_file)
-    return options_file, weight_file
-
-
-def _is_options(name: File) -> bool:
-    """Return whether a name is that of a file, an options.json without its weights, and not of a biLM."""
-    path = expanded(name)
-    return not can_name_bilm(name) and (path.suffix == ".json" or (path.is_file() and not is_packed(path)))
+    if not (folder / file).exists():
+        _refuse_other_names(folder)
+    return folder
 
 
 def load_options(options_file: File | None = None, bilm: File | None = None) -> BiLMOptions:
     """Load the sizes and settings of a biLM.
 
     options_file: an options.json; None: that of the embedded biLM.
-    bilm: a biLM as `find_bilm` describes it, in place of the file; None: `options_file`.
+    bilm: a biLM as `find_bilm` describes it, in place of the file.
 
     Raises ElmoError, which names the setting and says what is wrong with the file.
     """
     if bilm is not None:
-        options_file = _files_of(bilm)[0]
+        options_file = _folder_of(bilm, OPTIONS) / OPTIONS
     with _naming("options_file" if bilm is None else "bilm"):
         return read_options(embedded_files()[0] if options_file is None else options_file)
 
@@ -212,13 +195,10 @@ def load_options(options_file: File | None = None, bilm: File | None = None) -> 
 def find_files(
     options_file: File | None = None, weight_file: File | None = None, bilm: File | None = None
 ) -> tuple[BiLMOptions, Path]:
-    """Return the options and the path of the weights, which are not read. The arguments are those of `load_arrays`.
-
-    Raises ElmoError if a file is missing, or the options can't be used.
-    """
+    """Return the options and the path of the weights, which are not read, as `load_arrays` finds them."""
     options = load_options(options_file, bilm)
     if bilm is not None:
-        weight_file = _files_of(bilm, weights=True)[1]
+        weight_file = _folder_of(bilm, WEIGHTS) / WEIGHTS
     with _naming("weight_file" if bilm is None else "bilm"):
         return options, existing_file(weight_file or embedded_files()[1], "the weights.hdf5 of a biLM", WeightsError)
 
@@ -226,10 +206,9 @@ def find_files(
 def load_arrays(
     options_file: File | None = None, weight_file: File | None = None, bilm: File | None = None
 ) -> tuple[BiLMOptions, Arrays]:
-    """Load the options and the weights of a biLM, without a network.
+    """Load the options and the weights of a biLM, without a network. If all are None, load the embedded biLM.
 
-    options_file: the options.json, with sizes and settings.
-    weight_file: the weights.hdf5 in the official format. If all are None, the embedded biLM is loaded.
+    options_file, weight_file: the options.json, with sizes and settings, and the weights.hdf5 in the official format.
     bilm: a biLM as `find_bilm` describes it, in place of the two files.
 
     Raises ElmoError, which names the setting and says what is wrong with its file.
@@ -271,23 +250,17 @@ def _warn_of_options(name: str, got: BiLMOptions, expected: BiLMOptions) -> None
 
 
 def load_named_arrays(name: File | None = None, weight_file: File | None = None) -> tuple[BiLMOptions, Arrays]:
-    """Load the options and the weights of a biLM that is named by one word or by two files.
-
-    name: an options.json; or, if there is no weight_file, also a biLM as `find_bilm` describes it.
-    weight_file: the weights.hdf5. If both are None, the embedded biLM is loaded.
-
-    Raises ElmoError, which names the setting and says what is wrong with its file.
-    """
-    if weight_file is None and name is not None and not _is_options(name):
-        return load_arrays(bilm=name)
+    """Load a biLM as `load_arrays` does: from two files, or, without a weight_file, by a name for `find_bilm`."""
+    if weight_file is None and name is not None:
+        path = expanded(name)
+        is_file = path.suffix == ".json" or (path.is_file() and not is_packed(path))
+        if can_name_bilm(name) or not is_file:
+            return load_arrays(bilm=name)
     return load_arrays(name, weight_file)
 
 
 def load_bilm(options_file: File | None = None, weight_file: File | None = None) -> BiLM:
     """Load a biLM in the official format as a network. If both files are None, load the embedded one, en_mini.
-
-    options_file: the options.json, with sizes and settings.
-    weight_file: the weights.hdf5.
 
     Raises ElmoError, which names the setting and says what is wrong with its file.
     """
@@ -296,7 +269,6 @@ def load_bilm(options_file: File | None = None, weight_file: File | None = None)
 
 @contextmanager
 def _naming(setting: str) -> Iterator[None]:
-    """Errors within say which setting names the file."""
     try:
         yield
     except ElmoError as error:
@@ -313,9 +285,7 @@ ROW = re.compile(r"^\| language \| ([A-Za-z]+)\b", re.MULTILINE)
 def card_language(options_file: str | None) -> str | None:
     """Return spaCy's code of the language that the model card beside an options file names; it may be xx.
 
-    options_file: path of an options.json; None: that of the embedded biLM.
-
-    Returns None if there is no card, or it names no language that spaCy knows.
+    None, if there is no card, or it names no language that spaCy knows. options_file: None: of the embedded biLM.
     """
     try:
         with (expanded(options_file or embedded_files()[0]).parent / CARD).open(

@@ -1,4 +1,4 @@
-"""The compiled loops and the kernels for GPUs: whether they can run on a tensor, and checked addresses of tensors."""
+"""The compiled loops and the kernels for GPUs: whether they can run on a tensor."""
 
 import ctypes
 import warnings
@@ -17,7 +17,7 @@ LEAST_CAPABILITY = (7, 0)  # of NVIDIA's GPUs that Triton compiles for
 
 
 def loops(tensor: Tensor) -> ctypes.CDLL | None:
-    """Return the compiled loops if they were built and can run on a tensor's type and device; else None."""
+    """Return the compiled loops if they can run on a tensor's type and device; else None."""
     return kernels.load() if tensor.dtype in NAMES and tensor.device.type == "cpu" else None
 
 

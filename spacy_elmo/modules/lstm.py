@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -33,10 +33,7 @@ Gradients = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor, Tensor]  # of x
 
 
 class LstmLayer(nn.Module):
-    """The parameters of one layer, with the directions stacked: index 0 is forward, 1 is backward.
-
-    projection: whether the layer has a projection.
-    """
+    """The parameters of one layer, with the directions stacked: index 0 is forward, 1 is backward."""
 
     def __init__(self, options: BiLMOptions, projection: bool) -> None:
         super().__init__()
@@ -64,7 +61,6 @@ class LstmLayer(nn.Module):
 class BiLstm(nn.Module):
     """The stack of LSTM layers of both directions.
 
-    options: the biLM's sizes, clips and skip connections.
     projection: whether the cells' outputs are projected; None: only if dim != projection_dim.
     """
 
@@ -76,7 +72,7 @@ class BiLstm(nn.Module):
         self.layers = nn.ModuleList(LstmLayer(options, projection) for _ in range(options.n_layers))
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Initialise all layers for training."""
+        """Initialise all layers."""
         for layer in self.layers:
             assert isinstance(layer, LstmLayer)
             layer.reset_parameters(generator)
@@ -126,7 +122,7 @@ class BiLstm(nn.Module):
     def scan(
         self, x: Tensor, state: LstmState, keep: Tensor | None = None
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-        """Run all layers over a window of steps. Parameters and result are those of `scan_layers`."""
+        """Run all layers over a window of steps, as `scan_layers` does."""
         return scan_layers(self.options, self.weights(), x, state, keep)
 
 
@@ -143,15 +139,12 @@ def scan_layers(
 ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """Run a stack of layers over a window of steps.
 
-    options: clips and skip connections.
     layers: the weights of each layer, for these directions.
     x: *Shape:* (directions, steps, batch, projection_dim), the input of the first layer. Each direction is in the order
         in which it reads.
     state: the state before the first step, of the same directions.
-    keep: *Shape:* (steps, batch, 1), 0 if the state is forgotten before a step, else 1; None: it is never forgotten.
     drop: applies dropout to the input of each layer; None: no dropout.
-    matmul_dtype: type of the matrix multiplications; None: the type of x.
-    workspaces: memory for each layer that the next call uses again, as in `lstm_scan`; None: new memory.
+    keep, matmul_dtype, workspaces: as in `lstm_scan`, with a workspace for each layer.
 
     Returns three lists with an item for each layer, of the values after each step: the layer's output with its skip
     connection and the state h, *Shape:* (directions, steps, batch, projection_dim) both, and the cell state c, *Shape:*
@@ -192,12 +185,11 @@ def lstm_scan(
 ) -> tuple[Tensor, Tensor]:
     """Run one layer over a window of steps, and return its states. It can be differentiated once.
 
-    x: *Shape:* (directions, steps, batch, input), each direction in the order in which it reads.
-    weights: of these directions. The input may have another width than projection_dim. The forget bias is added here.
-        Without a projection the cell's output is not clipped either.
+    x: *Shape:* (directions, steps, batch, input), each direction in the order in which it reads. It may have another
+        width than projection_dim.
+    weights: of these directions. Without a projection the cell's output is not clipped either.
     state: the state to start from, *Shape:* (directions, batch, projection_dim) and (directions, batch, dim).
     keep: *Shape:* (steps, batch, 1), 0 if the state is forgotten before a step, else 1; None: it is never forgotten.
-    clips: bounds of the layer.
     matmul_dtype: type of the matrix multiplications and of the values between them; None: the type of x. bfloat16 is
         much faster on processors that support it. Cell state, sums and weights have their own type in any case.
     workspace: arrays that all calls of the same sizes use, because new memory costs more time than the computation.
@@ -208,19 +200,10 @@ def lstm_scan(
     Returns h, *Shape:* (directions, steps, batch, projection_dim), and c, *Shape:* (directions, steps, batch, dim),
     after each step; without all_cells c after the last step only, *Shape:* (directions, 1, batch, dim).
     """
-    settings = _Settings(clips, matmul_dtype or x.dtype, workspace, all_cells)
+    settings = (clips, matmul_dtype or x.dtype, workspace, all_cells)
     with torch.cuda.device_of(x) if x.is_cuda else nullcontext():  # kernels run on the current GPU
         result: tuple[Tensor, Tensor] = _LstmScan.apply(x, *weights, *state, keep, settings)
     return result
-
-
-class _Settings(NamedTuple):
-    """The arguments of `lstm_scan` that have no gradient."""
-
-    clips: Clips
-    matmul_dtype: torch.dtype
-    workspace: Arrays | None
-    all_cells: bool
 
 
 def runs_at_once(x: Tensor) -> bool:
@@ -242,7 +225,7 @@ class _LstmScan(torch.autograd.Function):
         h0: Tensor,
         c0: Tensor,
         keep: Tensor | None,
-        settings: _Settings,
+        settings: tuple[Clips, torch.dtype, Arrays | None, bool],
     ) -> tuple[Tensor, Tensor]:
         clips, low, workspace, all_cells = settings
         (directions, steps, batch, n_in), dim, width, real = x.shape, c0.shape[2], h0.shape[2], c0.dtype
@@ -272,14 +255,8 @@ class _LstmScan(torch.autograd.Function):
         for stored, given in ((scan.w_p, w_p), (scan.keep, keep), (scan.keep_h, keep)):
             if stored is not None and given is not None:
                 stored.copy_(given)
-        ctx.settings, ctx.dtype, ctx.n_in, ctx.batch, ctx.at_once, ctx.amx = (
-            settings,
-            x.dtype,
-            n_in,
-            batch,
-            at_once,
-            amx,
-        )
+        ctx.settings, ctx.dtype, ctx.n_in, ctx.batch = settings, x.dtype, n_in, batch
+        ctx.at_once, ctx.amx = at_once, amx
         if at_once:
             ctx.key = *(part.data_ptr() for part in scan if part is not None), tuple(x.shape), low, clips
             _replayed(workspace, ("forward", *ctx.key), lambda: _forward(scan, clips))
@@ -337,9 +314,8 @@ def _forward(scan: Scan, clips: Clips) -> None:
     """Compute all steps of one direction, or of all directions at once, and fill the tape.
 
     x in `inputs` and index 0 of `cells` and `hidden` are set already. x and the previous state are multiplied in one
-    matrix multiplication for each step. Its sums are still in the cache when the cell reads them. One matrix
-    multiplication for the x of all steps, whose sums are then added, takes 1.1 to 1.9 times as long with 256 rows
-    (measured).
+    matrix multiplication for each step, whose sums are still in the cache when the cell reads them. With one for the x
+    of all steps, whose sums are then added, it takes 1.1 to 1.9 times as long with 256 rows (measured).
     """
     inputs, gates, outs, cells, hidden = (part.unbind(-3) for part in scan[:5])
     (multiply, bias), width = _of_directions(scan), scan.hidden.shape[-1]
@@ -409,13 +385,7 @@ def _stop_where_clipped(gradient: Tensor, clipped: Tensor, bound: float | None) 
 
 
 def _weight_gradient(left: Tensor, right: Tensor, real: torch.dtype) -> tuple[Tensor, Tensor]:
-    """Return left^T right, summed over all steps, and the sum of right's rows: gradients of a weight and its bias.
-
-    left, right: *Shape:* (steps, batch, n) and (steps, batch, m), or with the directions as the first axis.
-    real: type of the sum of all directions.
-
-    Returns *Shape:* (n, m) and (m,), or with the directions as the first axis.
-    """
+    """Return left^T right, summed over all steps, and the sum of right's rows: gradients of a weight and its bias."""
     left, right = left.flatten(-3, -2), right.flatten(-3, -2)
     if right.dim() == 3:
         return torch.bmm(left.mT, right), right.sum(1, dtype=real)
@@ -428,10 +398,7 @@ def _weight_gradient(left: Tensor, right: Tensor, real: torch.dtype) -> tuple[Te
 
 
 class GpuWorkspace(Arrays):
-    """The arrays that all scans of a layer use on a GPU, and the recorded calls that read and write them.
-
-    A call is recorded for its arrays. If a scan has other sizes, there are new arrays, and new calls are recorded.
-    """
+    """The arrays that all scans of a layer use on a GPU, and the calls that were recorded for them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -464,11 +431,7 @@ class Replayed(Generic[Result]):
 
 
 def _replayed(workspace: Arrays | None, key: tuple[Any, ...], function: Callable[[], Result]) -> Result:
-    """Return what a function returns, recorded if the workspace is one for that.
-
-    key: what the function depends on: the places of the arrays, but not their values.
-    function: reads and writes arrays of the workspace.
-    """
+    """Return what a function of the workspace's arrays returns, recorded on a GPU. key: the places of the arrays."""
     if not isinstance(workspace, GpuWorkspace):
         return function()
     if key not in workspace.recorded:

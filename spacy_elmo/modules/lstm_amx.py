@@ -43,20 +43,15 @@ def fits(x: Tensor, h0: Tensor, c0: Tensor, w_p: Tensor | None, matmul_dtype: to
 
 
 def by_rows(cells: Tensor) -> Tensor:
-    """Return a view of cell states, or of their gradients, with the rows in the usual order.
-
-    cells: *Shape:* (..., rows, dim), in the layout of the compiled calls.
-
-    Returns *Shape:* (..., rows, dim / 16, 16).
-    """
+    """Return a view of cell states, or of their gradients, in the usual order, *Shape:* (..., rows, dim / 16, 16)."""
     *others, rows, dim = cells.shape
     return cells.view(*others, dim // UNITS, rows, UNITS).transpose(-3, -2)
 
 
 def forward(scan: Scan, clips: Clips, batch: int, arrays: Arrays | None) -> None:
-    """Run the forward pass, and fill the tape.
+    """Run the forward pass of one direction, and fill the tape.
 
-    scan: of one direction. x in `inputs` and index 0 of `cells` and `hidden` are set already.
+    scan: x in `inputs` and index 0 of `cells` and `hidden` are set already.
     batch: number of rows without padding.
     arrays: stored arrays, as in `lstm_cell.array`.
     """
@@ -87,13 +82,7 @@ def forward(scan: Scan, clips: Clips, batch: int, arrays: Arrays | None) -> None
 def backward(
     scan: Scan, clips: Clips, d_hidden: Tensor | None, d_cells: Tensor | None, batch: int, arrays: Arrays | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor, Tensor]:
-    """Return the gradients of x, weight, bias, w_p, h0 and c0. The tape's gates are overwritten.
-
-    d_hidden: *Shape:* (steps, batch, projection_dim), gradients of the outputs; None: 0.
-    d_cells: *Shape:* (steps or 1, batch, dim), gradients of all cell states, or of the last one; None: 0.
-
-    The other parameters are those of `forward`.
-    """
+    """Return the gradients of x, weight, bias, w_p, h0 and c0, as `lstm._backward` does."""
     library, places = _library(scan.weight), _places(scan)
     (steps, rows, dim), both, width = scan.outs.shape, scan.inputs.shape[2], scan.hidden.shape[2]
     like, n_in = scan.cells, both - width
@@ -145,7 +134,6 @@ def weight_gradient(
     left: *Shape:* (steps, rows, m), bfloat16.
     right: *Shape:* (steps, rows, n), bfloat16; each step is blocked or in the layout of gates.
     columns: those of the result that belong to the tiles of right: IN_ORDER, or (dim, UNITS) for the gates.
-    arrays: stored arrays, as in `lstm_cell.array`.
 
     Returns *Shape:* (m, n) and (n,), float32.
     """

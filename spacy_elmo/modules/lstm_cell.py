@@ -30,25 +30,18 @@ class LstmState(NamedTuple):
     c: Tensor
 
     def rows(self, batch: int, zero: LstmState) -> LstmState:
-        """Return the state of the first `batch` rows. If there are fewer rows, the others come from `zero`.
-
-        zero: a state of `batch` rows.
-        """
+        """Return the state of the first `batch` rows. If there are fewer, the others come from `zero`, of that many."""
         return LstmState(*(torch.cat([s[:, :, :batch], z[:, :, s.shape[2] :]], 2) for s, z in zip(self, zero)))
 
     def followed_by(self, before: LstmState) -> LstmState:
-        """Return this state, followed by the rows of `before` that a smaller batch did not change, as in AllenNLP.
-
-        before: the state before the batch, of at least as many rows.
-        """
+        """Return this state, followed by the rows of the state before that a smaller batch did not change."""
         return LstmState(*(torch.cat([s, b[:, :, s.shape[2] :]], 2) for s, b in zip(self, before)))
 
 
 class LayerWeights(NamedTuple):
     """The parameters of one layer, of both directions. Those of one direction have no first axis, or one of size 1.
 
-    input_weight: *Shape:* (2, projection_dim, 4 dim).
-    recurrent_weight: *Shape:* (2, projection_dim, 4 dim), weights of the previous state.
+    input_weight, recurrent_weight: *Shape:* (2, projection_dim, 4 dim).
     bias: *Shape:* (2, 4 dim), without the forget bias.
     projection: *Shape:* (2, dim, projection_dim); None: there is none.
     """
@@ -72,12 +65,12 @@ class Clips(NamedTuple):
 
     @classmethod
     def of(cls, options: BiLMOptions) -> Clips:
-        """Return the bounds of a biLM's layers."""
+        """Return those of a biLM."""
         return cls(options.cell_clip, options.proj_clip)
 
 
 class Gates(NamedTuple):
-    """The parts of an array that has values of all gates. The fields are in the order of the files."""
+    """The parts of an array that has values of all gates, in the order of the files."""
 
     input: Tensor
     candidate: Tensor
@@ -94,9 +87,9 @@ Arrays = dict[str, Tensor]
 
 
 def array(arrays: Arrays | None, name: str, like: Tensor, dtype: torch.dtype, *shape: int) -> Tensor:
-    """Return an array on the device of `like`, whose values are not set, and store it for the next call.
+    """Return an array on the device of `like`, whose values are not set: a stored one, if its shape and type fit.
 
-    arrays: the stored arrays by name; None: nothing is stored. A stored array of the same shape and type is used again.
+    arrays: the stored arrays by name, among which a new one is stored; None: nothing is stored.
     """
     stored = None if arrays is None else arrays.get(name)
     if stored is None or stored.shape != shape or stored.dtype != dtype:
@@ -143,7 +136,7 @@ class Scan(NamedTuple):
 
 
 def clip_in_place(x: Tensor, clip: float | None) -> Tensor:
-    """Clip values to [-clip, clip] in place, and return them. None: they stay as they are."""
+    """Clip values to [-clip, clip] in place, and return them."""
     return x if clip is None else x.clamp_(-clip, clip)
 
 
@@ -177,14 +170,11 @@ def cell_forward(
     i, j, f and o are the sums of input gate, candidate, forget gate and output gate, bias included (Sak et al. 2014,
     without peepholes). All arrays but `keep` may have the directions as their first axis.
 
-    sums: *Shape:* (batch, 4 dim), the sums without the bias.
-    gates: *Shape:* (batch, 4 dim), receives the activations.
+    sums, gates: *Shape:* (batch, 4 dim), the sums without the bias; and what receives the activations.
     bias: *Shape:* (4 dim,), with 1 added for the forget gate.
-    cell_in: *Shape:* (batch, dim), c, the previous cell state.
+    cell_in, cell_out: *Shape:* (batch, dim), c, the previous cell state; and what receives c', the new one.
     keep: *Shape:* (batch, 1), 0 if the state is forgotten before the step, else 1; None: it is not forgotten.
-    cell_out: *Shape:* (batch, dim), receives c', the new cell state.
     out: *Shape:* (batch, dim), receives the output, before the projection.
-    clip: bound of the cell state; None: none.
     """
     library = loops(gates) if gates.dim() == 2 else None
     if library is not None:
@@ -217,10 +207,8 @@ def cell_in_torch(
 ) -> Tensor:
     """Return the output of one step by the equations of `cell_forward`, *Shape:* (batch, dim), without gradients.
 
-    sums: *Shape:* (batch, 4 dim), the sums of the gates, bias included. They are overwritten with the activations.
-    previous: *Shape:* (batch, dim), the previous cell state.
-    cell: *Shape:* (batch, dim), receives the new cell state. It may be `previous`.
-    clip: bound of the cell state; None: none.
+    sums: those of the gates, bias included. They are overwritten with the activations.
+    cell: receives the new cell state. It may be `previous`.
     one_sigmoid: compute forget gate and output gate, which lie side by side, in one call. The last bit of a result can
         depend on this, because torch computes the ends of rows with other instructions.
     """
@@ -240,12 +228,9 @@ def cell_backward(
     d_cell: Tensor,
     clip: float | None,
 ) -> Tensor:
-    """Return the gradient of the previous cell state, *Shape:* (batch, dim).
+    """Return the gradient of the previous cell state from those of the output and of the new cell state.
 
-    gates: *Shape:* (batch, 4 dim), the activations. They are overwritten with the gradients of the sums.
-    cell_in, keep, cell_out, clip: as in `cell_forward`.
-    d_out: *Shape:* (batch, dim), gradient of the output before the projection.
-    d_cell: *Shape:* (batch, dim), gradient of the new cell state. It may be overwritten.
+    The arrays are those of `cell_forward`. `gates` is overwritten with the gradients of the sums, `d_cell` may be too.
     """
     library = loops(gates) if gates.dim() == 2 else None
     if library is not None:

@@ -97,7 +97,6 @@ class ScalarMix(nn.Module):
 
 
 def _numbers(parameters: Sequence[float]) -> list[float]:
-    """Return the weights before the softmax as a list. Raises SettingsError if they are not finite numbers."""
     try:
         if all(map(math.isfinite, parameters)):
             return [float(x) for x in parameters]
@@ -111,11 +110,7 @@ def _normalised(layers: Tensor, mean: Tensor, variance: Tensor, epsilon: float) 
 
 
 def _batch_statistics(layers: Tensor, padding: Tensor | None) -> tuple[Tensor, Tensor]:
-    """Return the mean and the variance of each layer over its unmasked values, *Shape:* (layers, 1, 1, 1) each.
-
-    layers: *Shape:* (layers, batch, tokens, width), zero at padding.
-    padding: *Shape:* (batch, tokens, 1), true at padding; None: there is no padding.
-    """
+    """Return the mean and the variance of each layer over its unmasked values, *Shape:* (layers, 1, 1, 1) each."""
     _, batch, tokens, width = layers.shape
     count = max(1, width * (batch * tokens - (0 if padding is None else int(padding.sum()))))
     mean = layers.sum((1, 2, 3), keepdim=True) / count

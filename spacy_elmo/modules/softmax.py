@@ -15,9 +15,7 @@ from ..formats.softmax import DIVISOR, adaptive_shapes
 from ..kernels import address
 from .loops import NAMES, loops, triton_kernels
 
-BLOCK_ROWS = (
-    64  # rows of logits that `Softmax.loss` computes at a time: with 50,000 words 13 MB, which fit in the cache
-)
+BLOCK_ROWS = 64  # of logits that `Softmax.loss` computes at a time: with 50,000 words 13 MB, which fit in the cache
 # Rows of logits that `sampled_loss` computes at a time: enough for matrix multiplications to run at full speed
 # (measured). With more than 8,192 sampled words a block has fewer rows.
 MAX_BLOCK_ROWS, MIN_BLOCK_ROWS, MAX_BLOCK_LOGITS = 1280, 64, 1280 << 13
@@ -55,11 +53,7 @@ class Softmax(nn.Module):
 
     @torch.no_grad()
     def loss(self, x: Tensor, targets: Tensor) -> Tensor:
-        """Return -log p(target) by the full softmax, in nats, *Shape:* (rows,). It is not differentiable.
-
-        x: *Shape:* (rows, projection_dim).
-        targets: *Shape:* (rows,), word ids.
-        """
+        """Return -log p(target) by the full softmax, in nats, *Shape:* (rows,). It is not differentiable."""
         losses = torch.empty(len(x), dtype=x.dtype)
         buffer = x.new_empty(min(BLOCK_ROWS, len(x)), len(self.bias))
         for start in range(0, len(x), BLOCK_ROWS):
@@ -89,11 +83,10 @@ def sampled_loss(
     1, it is the loss of the full softmax.
 
     x: *Shape:* (rows, projection_dim).
-    weight: *Shape:* (words, projection_dim), first the sampled words, then the targets that are not among them.
-    bias: *Shape:* (words,), of the same words.
+    weight, bias: of the sampled words, followed by those of the targets that are not among them.
     targets: *Shape:* (rows,), indices into weight and bias.
-    sample_log_expected: *Shape:* (samples,), logarithms of the sampled words' expected counts (`LogUniform`).
-    target_log_expected: *Shape:* (rows,), logarithms of the targets' expected counts.
+    sample_log_expected, target_log_expected: logarithms of the expected counts (`LogUniform`), *Shape:* (samples,) and
+        (rows,).
     matmul_dtype: type of the matrix multiplications and of the logits; None: the type of x.
 
     Returns a scalar of the type of x, differentiable with respect to x, weight and bias.
@@ -105,11 +98,7 @@ def sampled_loss(
 
 
 class _SampledLoss(torch.autograd.Function):
-    """The sum of the rows' losses (see `sampled_loss`).
-
-    The forward pass computes the gradients as well, while a block of logits is in the cache. The backward pass only
-    multiplies them by the gradient of the loss.
-    """
+    """`sampled_loss`. The forward pass computes the gradients as well, while a block of logits is in the cache."""
 
     @staticmethod
     def forward(
@@ -166,8 +155,7 @@ def _to_probabilities(
     target_logits: *Shape:* (rows,), corrected logits of the targets.
     hits: *Shape:* (rows,), int32, the index of the row's target among the samples, where the probability is set to 0;
         -1 if the target is not among them.
-    losses: *Shape:* (rows,), overwritten by -log p(target).
-    d_target: *Shape:* (rows,), overwritten by p(target) - 1, the gradient of the loss with respect to target_logits.
+    losses, d_target: *Shape:* (rows,), overwritten by -log p(target) and its gradient with respect to target_logits.
     """
     library = loops(logits)
     if library is not None:
@@ -227,12 +215,9 @@ class LogUniform:
         self._log_miss = torch.log1p(-torch.log((ranks + 2) / (ranks + 1)) / math.log(n_words + 1))
 
     def draw(self, generator: torch.Generator, device: torch.device | None = None) -> tuple[Tensor, int]:
-        """Draw words. They do not depend on the device.
+        """Return distinct words, sorted, *Shape:* (n_samples,), and the number of draws, repetitions included.
 
-        generator: of the CPU.
-        device: of the words; None: the CPU.
-
-        Returns the distinct words, sorted, *Shape:* (n_samples,), and the number of draws, repetitions included.
+        generator: of the CPU, so that the words do not depend on the device.
         """
         words = torch.empty(0, dtype=torch.int64, device=device)
         while True:
@@ -250,7 +235,7 @@ class LogUniform:
     def log_expected(self, words: Tensor, n_draws: int) -> Tensor:
         """Return the logarithm of the probability that each word is among the sampled ones, 1 - (1 - p) ** n_draws.
 
-        TensorFlow calls this the expected count of the word. The result is float32, of the shape of words.
+        TensorFlow calls this the expected count of the word. The result is float32.
         """
         self._log_miss = self._log_miss.to(words.device)
         return torch.log(-torch.expm1(n_draws * self._log_miss[words])).float()
@@ -259,8 +244,7 @@ class LogUniform:
 class AdaptiveSoftmax(nn.Module):
     """Exact log probabilities over all words, as torch.nn.AdaptiveLogSoftmaxWithLoss with a bias computes them.
 
-    The parameters are `weight`, `bias`, `down` and `words` (see `adaptive_shapes`). The vocabulary is sorted by falling
-    frequency. x is the top layer's output in one direction.
+    The parameters are `weight`, `bias`, `down` and `words` (see `adaptive_shapes`). Vocabulary and x: as in `Softmax`.
 
     cutoffs: rank of the first word of each cluster, counted from 0, in rising order.
 
@@ -344,18 +328,13 @@ def check_cutoffs(n_words: int, projection_dim: int, cutoffs: Sequence[int]) -> 
 def adaptive_losses(
     parameters: Sequence[Tensor], cutoffs: Sequence[int], x: Tensor, targets: Tensor, matmul_dtype: torch.dtype | None
 ) -> Tensor:
-    """Return -log p(target) in nats, differentiable with respect to `parameters` and `x`.
+    """Return -log p(target) in nats, *Shape:* (rows,), differentiable with respect to `parameters` and `x`.
 
     The parameters are arguments, because each thread of a training step differentiates with respect to its own copies.
     torch.func.functional_call would exchange the parameters of the module for all threads.
 
     parameters: weight, bias, down and words, in the order of AdaptiveSoftmax.parameters().
-    cutoffs: rank of the first word of each cluster, counted from 0.
-    x: *Shape:* (rows, projection_dim).
-    targets: *Shape:* (rows,), word ids.
     matmul_dtype: type of the matrix multiplications; None: the type of x.
-
-    Returns *Shape:* (rows,), of the type of x.
     """
     matmul_dtype = matmul_dtype or x.dtype
     weight, bias, *tails = parameters

@@ -21,7 +21,7 @@ from spacy_elmo.inference.engine import Layout
 from spacy_elmo.inference.linear import PrepackedLinear
 from spacy_elmo.inference.lstm import KINDS
 from spacy_elmo.modules import Arrays, BiLM
-from spacy_elmo.modules.char_cnn import Convolutions
+from spacy_elmo.modules.char_cnn import character_table
 
 DTYPES = [torch.float32, torch.bfloat16]
 # equally near to two numbers of bfloat16, from above and below; the largest; a denormal number; zeros
@@ -157,7 +157,7 @@ def test_nothing_is_lost_if_memory_runs_out(dtype: torch.dtype, fails_at: int, m
         stack = type(Layout(bilm.options, dict(bilm.named_parameters()), dtype, False).stacks[0])
         patch.setattr(stack, "add", failing(stack.add))
         patch.setattr("spacy_elmo.inference.words.PrepackedLinear", failing(PrepackedLinear))
-        patch.setattr("spacy_elmo.inference.words.Convolutions", failing(Convolutions))
+        patch.setattr("spacy_elmo.inference.words.character_table", failing(character_table))
         patch.setattr(Engine, "_run_stack", failing(Engine._run_stack))
         for _ in range(2):
             try:

@@ -18,7 +18,7 @@ from spacy_elmo import kernels
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.modules import char_cnn as convolutions
-from spacy_elmo.modules.char_cnn import CharCnn, Convolutions, Highway, highway_sum_in_place, linear
+from spacy_elmo.modules.char_cnn import CharCnn, Highway, highway_sum_in_place, linear
 
 OPTIONS = BiLMOptions(
     char_dim=16,
@@ -59,7 +59,7 @@ def ids_of(options: BiLMOptions) -> Tensor:
 
 def pool(made: CharCnn, ids: Tensor) -> Tensor:
     filters = [(c.get_parameter("weight"), c.get_parameter("bias")) for c in made.convolutions]
-    return Convolutions(made.options, made.embedding.weight, filters).pool(ids)
+    return convolutions.pool(made.options, made.embedding.weight, filters, ids)
 
 
 def by_conv1d(encoder: CharCnn, ids: Tensor) -> tuple[Tensor, list[Tensor]]:
