@@ -135,7 +135,7 @@ class LayerCache:
 class LayersFile:
     """Arrays by key in an SQLite file. An array that was written is never changed.
 
-    The object is safe with threads, processes and forks, and can be pickled. A read-only file can be read.
+    The object is safe with threads, processes and forks. A read-only file can be read.
 
     path: the file. It is opened, or created if it is missing, at the first use.
 

@@ -72,7 +72,7 @@ def forward(
     """Return the layers of each doc, *Shape:* (layers, tokens, width). Backprop returns no gradients of docs.
 
     If the biLM is being tuned and is_train is true, they come from the open step, and backprop adds their gradient to
-    it. Raises NotEmbeddedError if a doc has no layers, and SettingsError if their width is not that of the listener.
+    it.
     """
     upstream, width, docs = _upstream(model), model.maybe_get_dim("nO"), list(X)
     source = upstream.only_source()
@@ -121,7 +121,7 @@ def _upstream(model: BiLMModel) -> "Upstream":
 
 
 def _read(upstream: "Upstream", source: "Source | None", doc: Doc, is_train: bool) -> Floats3d | None:
-    """Return the doc's layers; None for a sample doc that has none. Another one without layers is an error."""
+    """Return the doc's layers; None for a sample doc that has none. Raises NotEmbeddedError for any other."""
     layers = None if source is None else source.read(doc)
     if layers is not None:
         return layers
@@ -186,17 +186,14 @@ class Upstream:
     """The elmo pipe that a listener asks for, and the pipe that feeds it.
 
     name: name of the pipe that is asked for; "*": the only elmo pipe.
-    id: identifies the listener: an opaque token that holds no references.
-    source: the pipe that feeds the listener, also if its "*" is ambiguous; None: there is none.
-    learned: whether the listener was trained while the biLM of this pipe was tuned.
-    samples: the docs of an initialisation that is not over, by their id. They are not kept alive.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.id: Hashable = object()
-        self.source: Source | None = None
-        self.learned = False
+        self.id: Hashable = object()  # identifies the listener: an opaque token that holds no references
+        self.source: Source | None = None  # the pipe that feeds the listener, also if its "*" is ambiguous
+        self.learned = False  # whether the listener was trained while the biLM of this pipe was tuned
+        # the docs of an initialisation that is not over, by their id
         self.samples: weakref.WeakValueDictionary[int, Doc] = weakref.WeakValueDictionary()
         self._rivals: tuple[str, ...] = ()
 
@@ -258,23 +255,17 @@ class Source(ABC):
     """An elmo pipe as its listeners see it. The pipe sets the attributes.
 
     It is abstract because this room imports nothing of `pipeline`, where `DocLayers` knows how docs store layers.
-
-    model: the pipe's model; None in a copy that was pickled without the pipe.
-    upstreams: those of the listeners that the pipe feeds, also in components that are disabled.
-    warned: those of the listeners about which a ChangedBiLMWarning was issued.
-    layers: number of layers; None as long as it is not known.
-    step: the training step of the last batch, if the biLM is tuned; None: there is none.
-    changes: whether the biLM's weights have been tuned in this process.
     """
 
     def __init__(self, name: str, attr: str, model: BiLMModel) -> None:
         self.name, self.attr = name, attr
-        self.model: BiLMModel | None = model
+        self.model: BiLMModel | None = model  # None in a copy that was pickled without the pipe
+        # of the listeners that the pipe feeds, also in disabled components; of those that were warned of another biLM
         self.upstreams: weakref.WeakSet[Upstream] = weakref.WeakSet()
         self.warned: weakref.WeakSet[Upstream] = weakref.WeakSet()
-        self.layers: int | None = None
-        self.step: Step | None = None
-        self.changes = False
+        self.layers: int | None = None  # number of layers, once it is known
+        self.step: Step | None = None  # the training step of the last batch, if the biLM is tuned
+        self.changes = False  # whether the biLM's weights have been tuned in this process
 
     @abstractmethod
     def read(self, doc: Doc) -> Floats3d | None:
@@ -290,7 +281,7 @@ class Source(ABC):
 
     @property
     def width(self) -> int | None:
-        """Width of the layers. None if a model of another kind does not tell. Raises ElmoError if a file is wrong."""
+        """Width of the layers; None if a model of another kind does not tell."""
         if self.model is None:
             return None
         return next((shim.options.width for shim in bilm_shims(self.model)), self.model.maybe_get_dim("nO"))
@@ -319,7 +310,6 @@ class Source(ABC):
 class Step:
     """One batch of a biLM that is tuned: runs it forward, sums the listeners' gradients, and runs it backward once.
 
-    Each forward pass of a listener in training calls `expect_gradient`, and each backward pass calls `add_gradients`.
     The step cannot know how many components will train on the batch. It counts as complete when the last listeners have
     read the layers, and each listener has called `add_gradients` as often as `expect_gradient`. A `tok2vec` pipe that
     reads the layers calls back after later components have, because it waits for listeners of its own.

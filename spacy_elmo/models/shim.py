@@ -52,10 +52,7 @@ class Use:
 
 
 class BiLMShim(Shim):
-    """Holds the one owner of a biLM's weights.
-
-    At first the owner is a FrozenBiLM. `unfreeze` hands the weights over to a torch network, which can be trained.
-    The network stays the owner until `from_bytes` loads other weights.
+    """Holds the one owner of a biLM's weights: a FrozenBiLM, or after `unfreeze` a torch network, which can be trained.
 
     In training, gradients may arrive after spaCy has asked for the update (see `Step` in models/listener.py). So each
     method that needs the current weights first settles: it applies the gradients that the open training step has
@@ -132,7 +129,7 @@ class BiLMShim(Shim):
             return self.load().to_arrays()
 
     def compute_fingerprint(self) -> str:
-        """Return a digest of options and weights. It does not depend on where they were loaded from. Settles."""
+        """Return a digest of options and weights. Settles."""
         with self._lock:
             self.settle()
             if self._fingerprint is None:
@@ -141,7 +138,7 @@ class BiLMShim(Shim):
             return self._fingerprint
 
     def unfreeze(self) -> BiLM:
-        """Hand the weights over to a torch network, which then owns them, and return it. Settles.
+        """Hand the weights over to a torch network, which owns them until others are loaded, and return it. Settles.
 
         From then on the engine has copies of the weights, so that they are in memory twice. A new engine is made after
         `finish_update`, `use_params` and `from_bytes`, but not after other changes of the network.
@@ -154,7 +151,7 @@ class BiLMShim(Shim):
             return owner
 
     def train_all(self) -> None:
-        """Let training reach all parts of the biLM, also those that gradual unfreezing has not reached. Settles."""
+        """Let training reach all parts of the biLM. Settles."""
         with self._lock:
             self.settle()
             if isinstance(self._model, BiLM):  # in a new network training reaches all parts
@@ -165,19 +162,12 @@ class BiLMShim(Shim):
         self._settle_step = settle
 
     def settle(self) -> None:
-        """Apply the gradients of the open training step, if there is one. This may run the biLM's backward pass."""
+        """Apply the gradients of the open training step, if there is one."""
         if self._settle_step is not None:
             self._settle_step()
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Apply the gradients that backprop has summed, and clear them. Settles.
-
-        The optimizer's averages begin with the weights as they are before their first update. Thinc would begin with
-        0, and after that update an average would be 9/11 of the weight: its decay is (1 + t) / (10 + t) after t
-        updates. The optimizer's L2 is not used for biases. The LSTM adds 1 to the stored bias of its forget gate, so
-        L2 would pull the sum to 1, where it pulls to 0 in AllenNLP, which stores the sum. Averages and L2 of a callable
-        that is no optimizer of Thinc's are its own affair.
-        """
+        """Apply the gradients that backprop has summed, and clear them. Settles. An optimizer may be any callable."""
         with self._lock:
             self.settle()
             if not isinstance(self._model, BiLM):  # it has never been trained, so there are no gradients
@@ -189,8 +179,12 @@ class BiLMShim(Shim):
                 key = (self.id, name)
                 weights = cast(FloatsXd, torch2xp(parameter.data))
                 gradient = cast(FloatsXd, torch2xp(parameter.grad))
+                # Averages begin with the weights before their first update. Thinc would begin with 0, and after that
+                # update an average would be 9/11 of the weight: its decay is (1 + t) / (10 + t) after t updates.
                 if of_thinc and optimizer.averages is not None and key not in optimizer.averages:
                     optimizer.averages[key] = weights.copy()
+                # No L2 for biases. The LSTM adds 1 to the stored bias of its forget gate, so L2 would pull the sum to
+                # 1, where it pulls to 0 in AllenNLP, which stores the sum.
                 l2 = optimizer.L2 if of_thinc else 0.0
                 if of_thinc and name.endswith("bias"):
                     optimizer.L2 = 0.0
@@ -246,7 +240,7 @@ class BiLMShim(Shim):
         return message
 
     def from_bytes(self, bytes_data: bytes) -> "BiLMShim":
-        """Load the options and weights that `to_bytes` returned. A damaged one is an ElmoError, and changes nothing."""
+        """Load what `to_bytes` returned. Raises ElmoError if it is damaged, and then changes nothing."""
         self.set_weights(*read_saved(bytes_data))
         return self
 
@@ -287,10 +281,7 @@ class BiLMShim(Shim):
 
 
 def read_saved(data: object) -> tuple[BiLMOptions, Arrays]:
-    """Return the options and the weights by parameter name that `BiLMShim.to_bytes` has written.
-
-    Raises ElmoError if they don't fit together, WeightsError if the bytes are damaged.
-    """
+    """Return the options and the weights by parameter name that `BiLMShim.to_bytes` has written. Raises ElmoError."""
     with refusing_damage():
         content = read_message(data, longest_list=MAX_FILTERS, longest_map=_MAX_ARRAYS)
         if not isinstance(content, dict) or set(content) != {"options", "arrays"}:
@@ -318,7 +309,7 @@ def refusing_damage() -> Iterator[None]:
 
 
 def fingerprint_of(options: BiLMOptions, arrays: Mapping[str, Floats]) -> str:
-    """Return a digest of 32 hexadecimal digits, which is the same for the same options and weights in any order."""
+    """Return a digest of 32 hexadecimal digits. The order of the arrays makes no difference."""
     digest = hashlib.blake2b(json.dumps(options.to_dict(), sort_keys=True).encode(), digest_size=16)
     for name, array in sorted(arrays.items()):
         digest.update(name.encode())
@@ -327,5 +318,5 @@ def fingerprint_of(options: BiLMOptions, arrays: Mapping[str, Floats]) -> str:
 
 
 def bilm_shims(model: Model[Any, Any]) -> list[BiLMShim]:
-    """Return the BiLMShims of a Thinc layer, without those of its inner layers. A user's own model may have none."""
+    """Return the BiLMShims of a Thinc layer itself. A user's own model may have none."""
     return [shim for shim in model.shims if isinstance(shim, BiLMShim)]

@@ -55,11 +55,9 @@ def forward(scan: Scan, clips: Clips, batch: int, arrays: Arrays | None) -> None
     batch: number of rows without padding.
     arrays: stored arrays, as in `lstm_cell.array`.
     """
-    library, places = _library(scan.weight), _places(scan)
     (steps, _, dim), both, width = scan.outs.shape, scan.inputs.shape[2], scan.hidden.shape[2]
     scan.inputs[:, batch:] = 0
-    weights, packed = _matrices(scan), _packed(scan, arrays)
-    (of_weight, of_w_p), (of_packed, of_packed_w_p) = _addresses(*weights), _addresses(*packed)
+    library, _packed, (of_weight, of_w_p, of_packed, of_packed_w_p) = _matrices(scan, arrays)
     library.amx_pack(both, GATES * dim, dim, UNITS, of_weight, of_packed)
     library.amx_pack(dim, width, *IN_ORDER, of_w_p, of_packed_w_p)
     call = AmxForwardCall(
@@ -74,7 +72,7 @@ def forward(scan: Scan, clips: Clips, batch: int, arrays: Arrays | None) -> None
         keep=optional_address("keep", scan.keep, REAL, (steps, batch, 1)),
         cell_bound=bound(clips.cell),
         proj_bound=bound(clips.proj),
-        **places,
+        **_places(scan),
     )
     library.amx_forward(ctypes.byref(call))
 
@@ -83,11 +81,9 @@ def backward(
     scan: Scan, clips: Clips, d_hidden: Tensor | None, d_cells: Tensor | None, batch: int, arrays: Arrays | None
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor, Tensor]:
     """Return the gradients of x, weight, bias, w_p, h0 and c0, as `lstm._backward` does."""
-    library, places = _library(scan.weight), _places(scan)
     (steps, rows, dim), both, width = scan.outs.shape, scan.inputs.shape[2], scan.hidden.shape[2]
-    like, n_in = scan.cells, both - width
-    weights, packed = _matrices(scan), _packed(scan, arrays)
-    (of_weight, of_w_p), (of_packed, of_packed_w_p) = _addresses(*weights), _addresses(*packed)
+    like, n_in, places = scan.cells, both - width, _places(scan)
+    library, _packed, (of_weight, of_w_p, of_packed, of_packed_w_p) = _matrices(scan, arrays)
     library.amx_pack_gates_transposed(dim, both, of_weight, of_packed)
     library.amx_pack_transposed(width, dim, of_w_p, of_packed_w_p)
     d_x, d_h = like.new_empty(steps, batch, n_in), like.new_zeros(batch, width)
@@ -172,25 +168,13 @@ def _places(scan: Scan) -> dict[str, int]:
     }
 
 
-def _matrices(scan: Scan) -> tuple[Tensor, Tensor]:
-    assert scan.w_p is not None  # otherwise `fits` returns False
-    return scan.weight, scan.w_p
-
-
-def _packed(scan: Scan, arrays: Arrays | None) -> tuple[Tensor, Tensor]:
-    """Return arrays for the packed weight and the packed projection, whose values are not set."""
-    weight, w_p = _matrices(scan)
-    return array(arrays, "packed", weight, LOW, *weight.shape), array(arrays, "packed w_p", w_p, LOW, *w_p.shape)
-
-
-def _addresses(weight: Tensor, w_p: Tensor) -> tuple[int, int]:
-    """Return the addresses of the weight and of the projection, packed or not."""
-    both, gates = weight.shape
-    w_p_shape = (gates // GATES, w_p.shape[1])
-    return address("weight", weight, LOW, (both, gates)), address("w_p", w_p, LOW, w_p_shape)
-
-
-def _library(weight: Tensor) -> ctypes.CDLL:
-    library = loops(weight)
+def _matrices(scan: Scan, arrays: Arrays | None) -> tuple[ctypes.CDLL, list[Tensor], list[int]]:
+    """Return the loops, arrays for the packed weight and projection, and addresses: of both, and of these arrays."""
+    library, w_p = loops(scan.weight), scan.w_p
     assert library is not None  # otherwise `fits` returns False
-    return library
+    assert w_p is not None
+    dim, width = scan.outs.shape[2], scan.hidden.shape[2]
+    shapes = {"weight": (scan.inputs.shape[2], GATES * dim), "w_p": (dim, width)}
+    packed = [array(arrays, f"packed {name}", scan.weight, LOW, *shape) for name, shape in shapes.items()]
+    both = zip([*shapes.items()] * 2, (scan.weight, w_p, *packed))
+    return library, packed, [address(name, matrix, LOW, shape) for (name, shape), matrix in both]

@@ -24,15 +24,12 @@ from engine_cases import OPTIONS, small
 from golden_files import GOLDEN_NAMES, SUMS, Golden, bilm_in, read_golden, tiny_batches
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from stack_cases import OPTIONS as OF_STACKS
 from stack_cases import allow, bilm_with, sentences_of
 
 from spacy_elmo import bilms, kernels
 from spacy_elmo.errors import ElmoError, SettingsError
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.inference import Engine, dtype_of, token_batches
-from spacy_elmo.inference.engine import fill, new_layers
-from spacy_elmo.inference.packing import Packing
 from spacy_elmo.modules import LstmState, load_bilm
 from spacy_elmo.modules import loading as precision
 
@@ -117,6 +114,7 @@ def test_equals_the_module(
         assert largest_difference(got, wanted) <= CLOSE
 
 
+@pytest.mark.usefixtures("cell")
 @pytest.mark.parametrize(
     "changes",
     [
@@ -133,8 +131,9 @@ def test_equals_the_module(
     ids=str,
 )
 def test_variants(changes: dict[str, object]) -> None:
-    bilm = small(**changes)
+    bilm, state = small(**changes), random_state(small(**changes).options, len(SENTENCES), dtype=torch.float32)
     close(Engine.of(bilm).run(SENTENCES), run(bilm, SENTENCES)[0])
+    close(Engine.of(bilm).run_from(SENTENCES, state)[0], run(bilm, SENTENCES, state)[0])
 
 
 def test_alone_or_in_a_batch() -> None:
@@ -278,23 +277,6 @@ def test_torchs_default_type_makes_no_difference(dtype: torch.dtype) -> None:
         np.testing.assert_allclose(array, wanted, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("lengths", "max_tokens", "expected"),
-    [
-        ([], 10, []),
-        ([5], 10, [[0]]),
-        ([2, 3, 4], 100, [[2, 1, 0]]),
-        ([4, 4, 4], 8, [[0, 1], [2]]),
-        ([1, 50, 2], 10, [[1], [2, 0]]),  # too long for the budget: alone
-        ([50, 60], 10, [[1], [0]]),
-        ([0, 3, 0], 3, [[1, 0, 2]]),
-        ([0, 0], 1, [[0, 1]]),
-    ],
-)
-def test_cases(lengths: list[int], max_tokens: int, expected: list[list[int]]) -> None:
-    assert token_batches(lengths, max_tokens) == expected
-
-
 @given(st.lists(st.integers(0, 30), max_size=30), st.integers(1, 60))
 def test_every_sentence_once_within_the_budget(lengths: list[int], max_tokens: int) -> None:
     batches = token_batches(lengths, max_tokens)
@@ -309,32 +291,6 @@ def test_every_sentence_once_within_the_budget(lengths: list[int], max_tokens: i
 
 def test_128_sentences_of_60_tokens_are_one_batch_of_8192() -> None:
     assert len(token_batches([60] * 128, 8192)) == 1
-
-
-@pytest.mark.parametrize("loops", ["compiled", "none"])
-@pytest.mark.parametrize("boundary", [0, 1])
-def test_each_position_gets_its_own_row(
-    boundary: int, loops: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    library = request.getfixturevalue("compiled") if loops == "compiled" else None
-    monkeypatch.setattr(kernels, "load", lambda: library)
-    tokens = np.array([3, 1, 5] if boundary == 0 else [3, 0, 5])
-    arrays, lengths = new_layers(OF_STACKS, tokens), tokens + 2 * boundary
-    assert [array.shape for array in arrays] == [(OF_STACKS.layers, n, OF_STACKS.width) for n in tokens]
-    packing, width = Packing.of(lengths), OF_STACKS.projection_dim
-    # position t of sentence s, layer k, direction d: d k s t, and the column behind the point
-    names = np.concatenate([10 * s + np.arange(n) for s, n in enumerate(lengths)])
-    for d in (0, 1):
-        outputs = []
-        for k in range(OF_STACKS.layers):
-            rows = (1000 * d + 100 * k + names[packing.source])[:, None] + np.arange(width) / 100
-            outputs.append((torch.from_numpy(rows.astype(np.float32)), packing.places))
-        fill(arrays, outputs, packing.unsorted_lengths, boundary, d)
-    for s, array in enumerate(arrays):
-        for k, t, column in np.ndindex(array.shape):
-            d, at = divmod(column, width)
-            name = 1000 * d + 100 * k + 10 * s + t + boundary + at / 100
-            assert array[k, t, column] == np.float32(name)
 
 
 CPU = torch.device("cpu")

@@ -171,20 +171,6 @@ def test_nothing_is_lost_if_memory_runs_out(dtype: torch.dtype, fails_at: int, m
         assert np.array_equal(got, was)
 
 
-def test_in_inference_mode() -> None:
-    bilm = bilm_with()
-    with torch.inference_mode():
-        frozen = FrozenBiLM(bilm.options, bilm.to_arrays())
-        inside = frozen.prepare_engine().run([["a", "b"]])[0]
-    assert np.array_equal(frozen.prepare_engine().run([["a", "b"]])[0], inside)
-    before, network = bytes_of(frozen.to_arrays()), frozen.to_network()
-    for parameter in network.parameters():
-        assert parameter.requires_grad
-        assert not parameter.is_inference()
-        parameter.data.add_(1.0)
-    assert bytes_of(frozen.to_arrays()) == before  # the network is a copy
-
-
 def test_another_precision_is_laid_out_anew() -> None:
     bilm = bilm_with()
     expected = bytes_of(bilm.to_arrays())

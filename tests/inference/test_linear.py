@@ -101,6 +101,10 @@ def test_plain_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
     linear = PrepackedLinear(WEIGHT, None, 128)
     assert not linear.prepacked
     check(linear, None)
+    for dtype in (torch.float32, torch.bfloat16):
+        linear = PrepackedLinear(WEIGHT, None, 128, dtype, lossless=True)
+        linear.restored().add_(1)  # a copy
+        assert torch.equal(linear.restored(), WEIGHT)
 
 
 @pytest.mark.parametrize(("part", "times"), [(256, 1.3), (128, 1.0)])

@@ -47,21 +47,6 @@ def check(bilm: BiLM, fast: Engine, lengths: list[int], bound: float) -> None:
         assert relative(got, wanted) <= bound
 
 
-@pytest.mark.parametrize("alike", ["h", "c", "hc"])
-@pytest.mark.parametrize(("kind", "dtype"), CHOICES, ids=str)
-def test_rows_that_begin_alike(
-    alike: str, kind: str | None, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    allow(kind, monkeypatch)
-    bilm, sentences = bilm_with(), sentences_of([2, 7, 1, 4])
-    fast, state = Engine.of(bilm, dtype), random_state(bilm.options, 4, 1, torch.float32)
-    views = LstmState(*(p[:, :, :1].expand(-1, -1, 4, -1) if n in alike else p for n, p in zip("hc", state)))
-    copied = LstmState(*(part.contiguous() for part in views))
-    (got, end), (expected, expected_end) = fast.run_from(sentences, views), fast.run_from(sentences, copied)
-    for a, b in zip([*got, *map(np.asarray, end)], [*expected, *map(np.asarray, expected_end)], strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 @pytest.mark.parametrize("rows", [1, 4])
 @pytest.mark.parametrize(("kind", "dtype"), CHOICES, ids=str)
 def test_states_with_any_strides(
@@ -73,7 +58,9 @@ def test_states_with_any_strides(
     turned = LstmState(*(part.transpose(2, 3).contiguous().transpose(2, 3) for part in state))
     spread = LstmState(*(torch.stack([part, part + 1], -1)[..., 0] for part in state))
     alike = LstmState(*(part[..., :1, :1].expand_as(part) for part in state))
-    for views in (turned, spread, alike):
+    first = LstmState(*(part[:, :, :1].expand_as(part) for part in state))
+    mixed = first._replace(h=state.h), first._replace(c=state.c)
+    for views in (turned, spread, alike, first, *mixed):
         copied = LstmState(*(part.contiguous() for part in views))
         (got, end), (expected, expected_end) = fast.run_from(sentences, views), fast.run_from(sentences, copied)
         for a, b in zip([*got, *map(np.asarray, end)], [*expected, *map(np.asarray, expected_end)], strict=True):
@@ -115,25 +102,16 @@ def test_bfloat16_is_as_near_as_torch(kind: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("kind", LOW)
-@pytest.mark.parametrize("changes", [{"dim": 72}, {"projection_dim": 40}], ids=str)
-def test_sizes_that_are_no_multiples(changes: dict[str, object], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    allow(kind, monkeypatch)
-    bilm = bilm_with(**changes)
-    fast = Engine.of(bilm, torch.bfloat16)
-    assert all(isinstance(stack, TorchStack) for stack in fast.stacks)
-    check(bilm, fast, LENGTHS[5], 0.02)
-
-
-@pytest.mark.parametrize("changes", [{"dim": 96}, {"projection_dim": 32}], ids=str)
-@pytest.mark.parametrize("kind", LOW)
-def test_sizes_that_amx_alone_does_not_take(
-    changes: dict[str, object], kind: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("changes", [{"dim": 72}, {"projection_dim": 40}, {"dim": 96}, {"projection_dim": 32}], ids=str)
+def test_sizes_that_compiled_calls_do_not_take(
+    changes: dict[str, int], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """AMX takes multiples of 64, all others those of 32."""
     allow(kind, monkeypatch)
     bilm = bilm_with(**changes)
     fast = Engine.of(bilm, torch.bfloat16)
-    expected = TorchStack if kind == "amx" else CompiledStack
-    assert all(isinstance(stack, expected) for stack in fast.stacks)
+    takes = not any(size % (64 if kind == "amx" else 32) for size in changes.values())
+    assert all(isinstance(stack, CompiledStack if takes else TorchStack) for stack in fast.stacks)
     check(bilm, fast, LENGTHS[5], 0.02)
 
 

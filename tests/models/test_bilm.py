@@ -245,8 +245,8 @@ def test_odd_spans_that_cover_the_doc(kind: str) -> None:
     [
         ("gap", "no span for token 2 \\('c'\\)"),
         ("none", "no span for token 0"),
-        ("other doc", "of another doc"),
-        ("no spans", "Expected a list of spans"),
+        ("other doc", "Expected a list of its spans"),
+        ("no spans", "Expected a list of its spans"),
         ("no list", "returned 3 for a doc"),
         ("nothing", "returned None lists of spans"),
     ],
