@@ -2,6 +2,7 @@
 
 import configparser
 import json
+import operator
 import os
 import re
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, get_args
 
 from thinc.api import Config
 
@@ -23,70 +24,18 @@ from .language_model import OPTIONS, refuse_new_run
 
 # What a setting may be
 
-_MOST = 2**63 - 1  # what arrays of int64 hold
+_MOST = {int: 2**63 - 1, float: sys.float_info.max}  # what arrays of int64 and float64 hold
+_BOUNDS: dict[str, tuple[str, Callable[[Any, Any], bool]]] = {
+    "ge": ("{} or more", operator.ge),
+    "gt": ("more than {}", operator.gt),
+    "le": ("at most {}", operator.le),
+    "lt": ("less than {}", operator.lt),
+}
 
 
-class Rule(NamedTuple):
-    """fits: whether a value can be used; expected: the same in words; final: its last form."""
-
-    fits: Callable[[Any], bool]
-    expected: str
-    final: Callable[[Any], Any] = lambda value: value
-
-
-def whole(least: int, most: int = _MOST) -> Rule:
-    bound = f"{least:,} or more" if most == _MOST else f"from {least:,} to {most:,}"
-    return Rule(lambda value: _is_whole(value) and least <= value <= most, f"a whole number, {bound}")
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def real(expected: str, holds: Callable[[float], bool]) -> Rule:
-    def fits(value: Any) -> bool:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and abs(value) <= sys.float_info.max and holds(value)
-
-    return Rule(fits, f"a number, {expected}", float)
-
-
-NOT_NEGATIVE = real("0 or more", lambda value: value >= 0)
-POSITIVE = real("more than 0", lambda value: value > 0)
-AT_MOST_A_MILLION = real("more than 0 and at most 1000000", lambda value: 0 < value <= 1e6)
-SHARE = real("from 0 to 1", lambda value: 0 <= value <= 1)
-HALF = real("from 0 to 0.5", lambda value: 0 <= value <= 0.5)
-INSIDE = real("more than 0 and less than 1", lambda value: 0 < value < 1)
-SUM = real("from 0 to 1e30", lambda value: 0 <= value <= 1e30)
-DECAY = real("0 or more and less than 1", lambda value: 0 <= value < 1)
-# not empty, and without NUL, which no path can have
-TEXT = Rule(lambda value: isinstance(value, str) and value != "" and "\0" not in value, "text in quotes")
-
-
-def one_of(*choices: str) -> Rule:
-    told = ", ".join(f'"{choice}"' for choice in choices)
-    return Rule(lambda value: isinstance(value, str) and value in choices, f"one of {told}")
-
-
-def _rises(value: Any) -> bool:
-    if not isinstance(value, list | tuple) or not value or not all(map(_is_whole, value)):
-        return False
-    return bool(value[0] >= 4 and value[-1] <= _MOST and all(a < b for a, b in pairwise(value)))
-
-
-RISING = Rule(_rises, "a list of whole numbers, 4 or more, each larger than the one before", tuple)
-
-
-def optional(rule: Rule) -> Rule:
-    return Rule(lambda value: value is None or rule.fits(value), f"{rule.expected}, or null")
-
-
-PATH = optional(TEXT)
-
-
-def setting(default: Any, rule: Rule, text: str) -> Any:
-    """A field of a section. default: MISSING if a config must have it. text: the help."""
-    return field(default=default, metadata={"rule": rule, "help": text})
+def setting(default: Any, text: str, *choices: str, **bounds: float) -> Any:
+    """A field of a section. default: MISSING if a config must have it. text: the help. bounds: see `_BOUNDS`."""
+    return field(default=default, metadata={"help": text, "choices": choices, "bounds": bounds})
 
 
 def refuse(key: str, value: object, expected: str) -> None:
@@ -103,12 +52,33 @@ class Section:
 
     def __post_init__(self) -> None:
         for entry in fields(self):  # type: ignore[arg-type]  # those below are dataclasses
-            rule, value = entry.metadata.get("rule"), getattr(self, entry.name)
-            if rule is None:  # a section
-                continue
-            if not rule.fits(value):
-                refuse(f"{self.SECTION}.{entry.name}", value, rule.expected)
-            object.__setattr__(self, entry.name, rule.final(value))  # sections are frozen
+            if entry.metadata:  # others are sections
+                value = _checked(f"{self.SECTION}.{entry.name}", getattr(self, entry.name), entry)
+                object.__setattr__(self, entry.name, value)  # sections are frozen
+
+
+def _checked(key: str, value: Any, entry: Field[Any]) -> Any:
+    """Return the value of a setting in its final type. Raises SettingsError if it is not of the type or the bounds."""
+    optional = type(None) in get_args(entry.type)
+    kind: Any = get_args(entry.type)[0] if optional else entry.type
+    choices, bounds = entry.metadata["choices"], entry.metadata["bounds"].items()
+    if kind is str:
+        expected = "one of " + ", ".join(f'"{choice}"' for choice in choices) if choices else "text in quotes"
+        fits = isinstance(value, str) and (value in choices if choices else value != "" and "\0" not in value)
+    elif kind in _MOST:
+        told = " and ".join(_BOUNDS[name][0].format(f"{bound:,}") for name, bound in bounds)
+        expected = f"a {'whole ' * (kind is int)}number, {told}"
+        fits = isinstance(value, int | kind) and not isinstance(value, bool) and abs(value) <= _MOST[kind]
+        fits = fits and all(_BOUNDS[name][1](value, bound) for name, bound in bounds)
+    else:
+        kind, expected = tuple, "a list of whole numbers, 4 or more, each larger than the one before"
+        fits = isinstance(value, list | tuple) and len(value) > 0 and all(type(number) is int for number in value)
+        fits = fits and value[0] >= 4 and value[-1] <= _MOST[int] and all(a < b for a, b in pairwise(value))
+    if value is None and optional:
+        return None
+    if not fits:
+        refuse(key, value, expected + ", or null" * optional)
+    return kind(value)
 
 
 # The sections
@@ -119,18 +89,14 @@ class PathSettings(Section, name="paths"):
     """The files of a run; relative paths begin at the folder that the command runs in."""
 
     train: str = setting(
-        MISSING,
-        TEXT,
-        "text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, a folder or a pattern",
+        MISSING, "text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, a folder or a pattern"
     )
-    heldout: str | None = setting(None, PATH, "text for the held-out perplexity; null: cut off from paths.train")
+    heldout: str | None = setting(None, "text for the held-out perplexity; null: cut off from paths.train")
     vocabulary: str | None = setting(
-        None, PATH, "one word a line, the most frequent first (elmo vocab writes one); null: built from paths.train"
+        None, "one word a line, the most frequent first (elmo vocab writes one); null: built from paths.train"
     )
     init: str | None = setting(
-        None,
-        PATH,
-        "biLM to go on from, with softmax and words if it has them: folder, run or name; null: random weights",
+        None, "biLM to go on from, with softmax and words if it has them: folder, run or name; null: random weights"
     )
 
 
@@ -138,23 +104,19 @@ class PathSettings(Section, name="paths"):
 class CorpusSettings(Section, name="corpus"):
     """How the text is split, cut and shuffled."""
 
-    language: str | None = setting(
-        None, PATH, 'language whose spaCy tokenizer splits the text, like "en"; null: blanks do'
+    language: str | None = setting(None, 'language whose spaCy tokenizer splits the text, like "en"; null: blanks do')
+    heldout_share: float = setting(
+        0.01, "share of the sentences, the last, held out if paths.heldout is null", gt=0, lt=1
     )
-    heldout_share: float = setting(0.01, INSIDE, "share of the sentences, the last, held out if paths.heldout is null")
-    shuffle_block: int = setting(
-        8192, whole(1), "sentences of a block, inside which they are shuffled, and the blocks too"
-    )
+    shuffle_block: int = setting(8192, "sentences of a block, inside which they are shuffled, and the blocks too", ge=1)
 
 
 @dataclass(frozen=True)
 class VocabularySettings(Section, name="vocabulary"):
     """Which words the softmax predicts."""
 
-    size: int = setting(50_000, whole(4), "words that the softmax predicts, with <S>, </S> and <UNK>")
-    min_count: int | None = setting(
-        1, optional(whole(1)), "how often a word must occur; null: 2 if all would fit, else 1"
-    )
+    size: int = setting(50_000, "words that the softmax predicts, with <S>, </S> and <UNK>", ge=4)
+    min_count: int | None = setting(1, "how often a word must occur; null: 2 if all would fit, else 1", ge=1)
 
 
 @dataclass(frozen=True)
@@ -165,10 +127,10 @@ class SoftmaxSettings(Section, name="training.softmax"):
     """
 
     kind: str = setting(
-        "sampled", one_of("sampled", "full", "adaptive"), '"sampled" (log-uniform, corrected), "full" or "adaptive"'
+        "sampled", '"sampled" (log-uniform, corrected), "full" or "adaptive"', "sampled", "full", "adaptive"
     )
-    negatives: int = setting(4_096, whole(1), "sampled words, shared by a batch and both directions")
-    cutoffs: tuple[int, ...] = setting((2_000, 10_000), RISING, "first word of each cluster of the adaptive softmax")
+    negatives: int = setting(4_096, "sampled words, shared by a batch and both directions", ge=1)
+    cutoffs: tuple[int, ...] = setting((2_000, 10_000), "first word of each cluster of the adaptive softmax")
 
 
 @dataclass(frozen=True)
@@ -180,18 +142,18 @@ class OptimizerSettings(Section, name="training.optimizer"):
 
     name: str = setting(
         "muon",
-        one_of("muon", "adamw", "adagrad"),
         '"muon", "adamw" or "adagrad"; learning_rate, clip_norm and loss_scale belong to it: change all or none',
+        *("muon", "adamw", "adagrad"),
     )
-    learning_rate: float = setting(8e-3, POSITIVE, "highest rate of the schedule")
-    beta1: float = setting(0.9, DECAY, "decay of the mean of the gradients; AdamW's")
-    beta2: float = setting(0.99, DECAY, "decay of the mean of the squared gradients; AdamW's")
-    epsilon: float = setting(1e-8, POSITIVE, "added to the denominator of an update; AdamW's")
-    momentum: float = setting(0.95, DECAY, "decay of the mean of the gradients; Muon's")
-    weight_decay: float = setting(0.0, NOT_NEGATIVE, "of the biLM's weights, not of its biases; AdamW's and Muon's")
-    initial_accumulator: float = setting(1.0, SUM, "first value of the sums of squared gradients; Adagrad's")
-    clip_norm: float = setting(1.0, POSITIVE, "bound of the gradient's global norm")
-    loss_scale: float = setting(1.0, AT_MOST_A_MILLION, "factor of the mean loss, before the gradient is clipped")
+    learning_rate: float = setting(8e-3, "highest rate of the schedule", gt=0)
+    beta1: float = setting(0.9, "decay of the mean of the gradients; AdamW's", ge=0, lt=1)
+    beta2: float = setting(0.99, "decay of the mean of the squared gradients; AdamW's", ge=0, lt=1)
+    epsilon: float = setting(1e-8, "added to the denominator of an update; AdamW's", gt=0)
+    momentum: float = setting(0.95, "decay of the mean of the gradients; Muon's", ge=0, lt=1)
+    weight_decay: float = setting(0.0, "of the biLM's weights, not of its biases; AdamW's and Muon's", ge=0)
+    initial_accumulator: float = setting(1.0, "first value of the sums of squared gradients; Adagrad's", ge=0, le=1e30)
+    clip_norm: float = setting(1.0, "bound of the gradient's global norm", gt=0)
+    loss_scale: float = setting(1.0, "factor of the mean loss, before the gradient is clipped", gt=0, le=10**6)
 
 
 @dataclass(frozen=True)
@@ -200,44 +162,47 @@ class ScheduleSettings(Section, name="training.schedule"):
 
     kind: str = setting(
         "linear",
-        one_of("constant", "linear", "cosine"),
         'how the rate falls: "constant" (not at all), "linear" or "cosine"',
+        *("constant", "linear", "cosine"),
     )
-    warmup_steps: int = setting(300, whole(0), "updates in which the rate rises from 0")
-    decay_share: float = setting(0.5, SHARE, "last share of the run, in which it falls")
-    final_share: float = setting(0.0, SHARE, "share of the rate that is left at the end of the run")
+    warmup_steps: int = setting(300, "updates in which the rate rises from 0", ge=0)
+    decay_share: float = setting(0.5, "last share of the run, in which it falls", ge=0, le=1)
+    final_share: float = setting(0.0, "share of the rate that is left at the end of the run", ge=0, le=1)
 
 
 @dataclass(frozen=True)
 class TrainingSettings(Section, name="training"):
     """The batches, the length of the run, and what computes."""
 
-    streams: int = setting(256, whole(1, 10**6), "rows of a batch, of all processes together")
-    steps: int = setting(20, whole(1, 10**6), "positions of a row: the steps of truncated back-propagation")
-    zero_state_share: float = setting(0.75, SHARE, "share of the streams whose sentences start from the zero state")
-    dropout: float = setting(0.0, DECAY, "on the inputs of each LSTM layer and the outputs of the top layer")
-    epochs: float = setting(5.0, AT_MOST_A_MILLION, "length of the run")
-    total_tokens: int | None = setting(None, optional(whole(1)), "length of the run in tokens; null: epochs counts")
+    streams: int = setting(256, "rows of a batch, of all processes together", ge=1, le=10**6)
+    steps: int = setting(20, "positions of a row: the steps of truncated back-propagation", ge=1, le=10**6)
+    zero_state_share: float = setting(
+        0.75, "share of the streams whose sentences start from the zero state", ge=0, le=1
+    )
+    dropout: float = setting(0.0, "on the inputs of each LSTM layer and the outputs of the top layer", ge=0, lt=1)
+    epochs: float = setting(5.0, "length of the run", gt=0, le=10**6)
+    total_tokens: int | None = setting(None, "length of the run in tokens; null: epochs counts", ge=1)
     average_share: float = setting(
         0.0,
-        HALF,
         "horizon of an average of the weights, saved in their place, as a share of the run, like 0.01; 0: none",
+        ge=0,
+        le=0.5,
     )
-    accumulate: int = setting(1, whole(1, 10**6), "batches of an update")
-    frozen_tokens: int = setting(0, whole(0), "first tokens of a run from paths.init, which train the softmax alone")
+    accumulate: int = setting(1, "batches of an update", ge=1, le=10**6)
+    frozen_tokens: int = setting(0, "first tokens of a run from paths.init, which train the softmax alone", ge=0)
     weight_bits: int | None = setting(
-        None, optional(whole(2, 16)), "bits of the biLM's matrices while a run from paths.init trains; null: all"
+        None, "bits of the biLM's matrices while a run from paths.init trains; null: all", ge=2, le=16
     )
-    workers: int = setting(2, whole(1, 1024), "threads of a process, 1 or an even number")
-    readers: int = setting(0, whole(0, 256), "processes that read the text ahead, for a GPU; 0: none")
+    workers: int = setting(2, "threads of a process, 1 or an even number", ge=1, le=1024)
+    readers: int = setting(0, "processes that read the text ahead, for a GPU; 0: none", ge=0, le=256)
     precision: str = setting(
         "auto",
-        one_of("auto", "float32", "bfloat16"),
         'of the matrix multiplications: "float32", "bfloat16", or "auto": bfloat16 if the machine has it',
+        *("auto", "float32", "bfloat16"),
     )
-    device: str = setting("cpu", one_of("cpu", "cuda"), '"cpu" or "cuda"')
-    seed: int = setting(0, whole(0), "of the weights, the order of the sentences, and all else that is random")
-    patience: int = setting(0, whole(0), "evaluations without a better perplexity until the run stops; 0: never")
+    device: str = setting("cpu", '"cpu" or "cuda"', "cpu", "cuda")
+    seed: int = setting(0, "of the weights, the order of the sentences, and all else that is random", ge=0)
+    patience: int = setting(0, "evaluations without a better perplexity until the run stops; 0: never", ge=0)
     softmax: SoftmaxSettings = field(default_factory=SoftmaxSettings)
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     schedule: ScheduleSettings = field(default_factory=ScheduleSettings)
@@ -252,10 +217,10 @@ class TrainingSettings(Section, name="training"):
 class EvaluationSettings(Section, name="evaluation"):
     """How often a run is evaluated and saved."""
 
-    every: int = setting(2_000, whole(1), "updates from one evaluation to the next")
-    checkpoint_every: int = setting(500, whole(1), "updates from one checkpoint to the next")
+    every: int = setting(2_000, "updates from one evaluation to the next", ge=1)
+    checkpoint_every: int = setting(500, "updates from one checkpoint to the next", ge=1)
     sentences: int = setting(
-        1_000, whole(1), "held-out sentences scored during the run, from the whole held-out text; at its end all are"
+        1_000, "held-out sentences scored during the run, from the whole held-out text; at its end all are", ge=1
     )
 
 
@@ -291,6 +256,8 @@ class PretrainConfig:
 # The config file: spaCy's format, with defaults, overrides and variables
 
 Tree = dict[str, Any]
+# what thinc and configparser raise for malformed files
+_MALFORMED = (OSError, ValueError, configparser.Error, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | None = None) -> PretrainConfig:
@@ -304,7 +271,7 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
     try:
         written = dict(flat(Config().from_str(expanded(path).read_text(encoding="utf8"), interpolate=False)))
         _refuse_unknown(written)
-        values = {key: entry.default for key, entry, is_section in _fields() if not is_section}
+        values = {key: entry.default for key, entry in _fields() if "bounds" in entry.metadata}
         values |= {key: _unescaped(value) for key, value in written.items() if value != {}}  # an empty section
         for key, value in (values | given).items():
             *sections, name = key.split(".")
@@ -313,8 +280,7 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
             place = tree
             for section in sections:
                 place = place.setdefault(section, {})
-            if value is not MISSING:
-                place[name] = list(value) if isinstance(value, tuple) else value
+            place[name] = list(value) if isinstance(value, tuple) else None if value is MISSING else value
         config: PretrainConfig = _build(PretrainConfig, Config(tree, is_interpolated=False).interpolate())
     except ElmoError as error:
         raise type(error)(f"{path}: {error}") from error
@@ -324,10 +290,6 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
             f"{path}: not a configuration ({reason}). Expected sections and settings as spaCy's configs have."
         ) from error
     return config
-
-
-# what thinc and configparser raise for malformed files
-_MALFORMED = (OSError, ValueError, configparser.Error, LookupError, TypeError, AttributeError, RecursionError)
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -344,17 +306,16 @@ def _unescaped(value: object) -> object:
     return value.replace("$$", "$") if isinstance(value, str) and "${" not in value else value
 
 
-def _fields(section: type = PretrainConfig, prefix: str = "") -> Iterator[tuple[str, Field[Any], bool]]:
-    """Yield all fields by their full names, and whether they are sections."""
+def _fields(section: Any = PretrainConfig, prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:
+    """Yield all fields by their full names, sections too."""
     for entry in fields(section):
-        is_section = is_dataclass(entry.type)
-        yield prefix + entry.name, entry, is_section
-        if is_section and entry.type is not BiLMOptions:
-            yield from _fields(entry.type, f"{prefix}{entry.name}.")  # type: ignore[arg-type]
+        yield prefix + entry.name, entry
+        if is_dataclass(entry.type) and entry.type is not BiLMOptions:
+            yield from _fields(entry.type, f"{prefix}{entry.name}.")
 
 
 def _refuse_unknown(keys: Iterable[str], where: str = "") -> None:
-    known = {key for key, _, is_section in _fields() if not is_section}
+    known = {key for key, entry in _fields() if "bounds" in entry.metadata}
     known |= {f"bilm.{key}" for key in (*KEYS.values(), "char_cnn.n_characters")}
     sections = {key.rsplit(".", depth)[0] for key in known for depth in range(1, key.count(".") + 1)}
     got = []
@@ -363,13 +324,11 @@ def _refuse_unknown(keys: Iterable[str], where: str = "") -> None:
             nearest = get_close_matches(key, known | sections) or get_close_matches(key, known, cutoff=0.4)
             got.append(f"{key} (nearest: {', '.join(nearest)})" if nearest else key)
     if got:
-        raise SettingsError(
-            f"no such settings: {'; '.join(got)}{where}. Expected the names that spacy elmo init-pretrain-config "
-            "writes."
-        )
+        names = "the names that spacy elmo init-pretrain-config writes"
+        raise SettingsError(f"no such settings: {'; '.join(got)}{where}. Expected {names}.")
 
 
-def _build(section: type, tree: Tree, prefix: str = "") -> Any:
+def _build(section: Any, tree: Tree, prefix: str = "") -> Any:
     values: Tree = {}
     for entry in fields(section):
         key, value = prefix + entry.name, tree.get(entry.name)
@@ -439,7 +398,7 @@ class Setting(NamedTuple):
 
 def settings() -> Iterator[Setting]:
     """All settings and sections that have a help text, in the order of the file."""
-    for key, entry, _ in _fields():
+    for key, entry in _fields():
         if "help" in entry.metadata:
             default = None if entry.default is MISSING else json.dumps(entry.default)
             yield Setting(key, default, entry.metadata["help"])
@@ -451,13 +410,10 @@ def commented(text: str) -> str:
     lines: list[str] = []
     section = ""
     for line in text.splitlines():
-        header, setting = re.fullmatch(r"\[(.+)\]", line), re.match(r"(\w+) = ", line)
-        if header:
+        if header := re.fullmatch(r"\[(.+)\]", line):
             section = header[1]
-        key = section if header else f"{section}.{setting[1]}" if setting else ""
-        if key in helps:
-            lines.append(f"# {helps[key]}")
-        lines.append(line)
+        key = section if header else f"{section}.{line.partition(' = ')[0]}"
+        lines += [f"# {helps[key]}", line] if key in helps else [line]
     return "\n".join(lines) + "\n"
 
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import torch
 
-from ..errors import FILE_UNREADABLE, CorpusError, ElmoError, SettingsError
+from ..errors import CorpusError, ElmoError, SettingsError
 from ..formats.atomic import replacing, writing
-from ..formats.options import BiLMOptions, read_options
+from ..formats.options import read_options
 from ..formats.paths import sha256_of
 from ..formats.text import find_files, refuse_inside
 from ..formats.weights import read_weights
@@ -22,7 +22,7 @@ from ..modules.loading import can_name_bilm, card_language, find_bilm, is_embedd
 from ..modules.softmax import AdaptiveSoftmax, OutputLayer, Softmax, check_cutoffs
 from . import language_model as files
 from .checkpoint import CHECKPOINTS, Checkpoints
-from .config import PathSettings, PretrainConfig, SoftmaxSettings, flat, refuse, write_config
+from .config import PathSettings, PretrainConfig, flat, refuse, write_config
 from .language_model import LanguageModel, no_softmax, refuse_new_run, softmax_folder
 from .prepared import META, PreparedCorpus, prepare
 from .trainer import enough_memory
@@ -60,9 +60,8 @@ def check_new_run(config: PretrainConfig, output: Path) -> None:
     foreign = [] if _is_run(output) else [name for name in WRITTEN if (output / name).exists()]
     if foreign:
         raise SettingsError(
-            f"{output}: holds {', '.join(foreign[:3])}, but no run.json, so it is not the folder of a run, "
-            "which would replace these files or be mixed up with them. Expected a new folder, or that of a "
-            "run: give another one."
+            f"{output}: holds {', '.join(foreign[:3])}, but no run.json, so it is not the folder of a run, which would "
+            "replace these files. Expected a new folder, or that of a run: give another one."
         )
     paths = config.paths
     for name, source in (("train", paths.train), ("heldout", paths.heldout)):
@@ -117,8 +116,7 @@ class Run:
 
     identity: SHA-256 of run.json, which has the settings and texts; each checkpoint holds it.
     init_sha256: of the weights of paths.init; None if it is not set, or an earlier version has not written it down.
-    total_tokens: of one direction, `</S>` counted.
-    compatible_with: which programs can read the biLM, as a line.
+    total_tokens: of one direction, `</S>` counted. compatible_with: which programs can read the biLM, as a line.
     """
 
     config: PretrainConfig
@@ -169,26 +167,22 @@ def open_run(config: PretrainConfig, output: Path, first: bool = True) -> Run:
     """
     path, paths, resumed = output / files.RUN, config.paths, has_checkpoint(output)
     record = _read(path) if resumed or not first else {"settings": _fixed_settings(config)}
-    sources = [(paths.train, output / TRAIN_TEXT)]
-    sources += [] if paths.heldout is None else [(paths.heldout, output / HELDOUT_TEXT)]
+    corpora = []
     if first and resumed:
         _compare(path, record["settings"], _fixed_settings(config))
-        for source, folder in sources:
-            _check_text(source, PreparedCorpus(folder), output)
-    elif first:
-        for source, folder in sources:
-            prepare(source, folder, config.corpus.language, output)
-    train = PreparedCorpus(output / TRAIN_TEXT)
-    if paths.heldout is None:
-        train, heldout = train.cut(config.corpus.heldout_share)
-    else:
-        heldout = PreparedCorpus(output / HELDOUT_TEXT)
+    for source, name in ((paths.train, TRAIN_TEXT), (paths.heldout, HELDOUT_TEXT)):
+        if source is not None:
+            if first and not resumed:
+                prepare(source, output / name, config.corpus.language, output)
+            corpora.append(PreparedCorpus(output / name))
+            if first and resumed:
+                _check_text(source, corpora[-1], output)
+    train, heldout = corpora if len(corpora) == 2 else corpora[0].cut(config.corpus.heldout_share)
     if first:
-        texts: dict[str, Any] = {"train": train.meta.sha256, "heldout": heldout.meta.sha256}
-        texts["sentences"] = [len(train), len(heldout)]
+        texts = {"train": train.meta.sha256, "heldout": heldout.meta.sha256, "sentences": [len(train), len(heldout)]}
         if resumed:
             _compare(path, record["texts"], texts)
-            _check_digests(path, record["texts"], paths, Vocabulary.read(output / files.WORDS).words)
+            _check_digests(path, record["texts"], paths)
         else:
             init = None if paths.init is None else find_init(paths.init)
             vocabulary = find_vocabulary(config, train, init)
@@ -197,7 +191,7 @@ def open_run(config: PretrainConfig, output: Path, first: bool = True) -> Run:
             record["texts"] = texts | {
                 "vocabulary": words,
                 "paths.vocabulary": None if paths.vocabulary is None else words,
-                "paths.init": None if init is None else _sha256_of_weights(init.folder),
+                "paths.init": None if init is None else sha256_of(init.folder / files.WEIGHTS),
             }
             with replacing(path, SettingsError) as temporary, writing(path, SettingsError):
                 temporary.write_text(json.dumps(record, indent=2), encoding="utf8")
@@ -291,46 +285,29 @@ def _check_text(source: str, corpus: PreparedCorpus, output: Path) -> None:
         )
 
 
-def _check_digests(path: Path, recorded: dict[str, Any], paths: PathSettings, words: Sequence[str]) -> None:
+def _check_digests(path: Path, recorded: dict[str, Any], paths: PathSettings) -> None:
     """Check that a run is resumed with the words and weights that it started with, if they are still there."""
-
-    def compare(name: str, old: str, now: str) -> None:
-        if old != now:
-            raise SettingsError(
-                f"{name}: not with the contents (SHA-256 in {path}) that this run was started with. Put the right file "
-                f"there to go on. {_NEW}"
-            )
-
-    if "vocabulary" in recorded:
-        compare(str(path.with_name(files.WORDS)), recorded["vocabulary"], _sha256_of_words(words))
-    for key, setting in (("paths.vocabulary", paths.vocabulary), ("paths.init", paths.init)):
+    given = {"paths.vocabulary": paths.vocabulary, "paths.init": paths.init}
+    for key, setting in (given | {"vocabulary": str(path.with_name(files.WORDS))}).items():
         old = recorded.get(key)
         if key in recorded and (old is None) != (setting is None):
             _changed(path, key, "null" if old is None else f"a file of SHA-256 {old}", setting or "null")
         if old is None or setting is None:
             continue
-        if key == "paths.init":
-            try:
-                folder = find_bilm(setting)
-            except SettingsError:  # a biLM whose download or package was removed after the run began
-                continue
-            if (folder / files.WEIGHTS).is_file():
-                compare(f"{key}: {setting}", old, _sha256_of_weights(folder))
-        elif Path(setting).is_file():
-            compare(f"{key}: {setting}", old, _sha256_of_words(read_words(Path(setting))))
+        file = Path(setting)
+        try:
+            file = find_bilm(setting) / files.WEIGHTS if key == "paths.init" else file
+        except SettingsError:  # a biLM whose download or package was removed after the run began
+            continue
+        if file.is_file() and old != (sha256_of(file) if key == "paths.init" else _sha256_of_words(read_words(file))):
+            raise SettingsError(
+                f"{key}: {setting}: not with the contents (SHA-256 in {path}) that this run was started with. Put the "
+                f"right file there to go on. {_NEW}"
+            )
 
 
 def _sha256_of_words(words: Sequence[str]) -> str:
     return hashlib.sha256("".join(f"{word}\n" for word in words).encode()).hexdigest()
-
-
-def _sha256_of_weights(folder: Path) -> str:
-    path = folder / files.WEIGHTS
-    try:
-        return sha256_of(path)
-    except OSError as error:
-        expected = "the weights of paths.init"
-        raise SettingsError(FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
 
 
 # The model before the first update
@@ -338,26 +315,24 @@ def _sha256_of_weights(folder: Path) -> str:
 
 def starting_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel:
     """Return the model before the first update, with random weights or those of paths.init."""
-    generator = torch.Generator().manual_seed(config.training.seed)
-    softmax = _output_layer(config.bilm, config.training.softmax, vocabulary)
-    unigram = vocabulary.log_unigram()
-    log_probabilities = None if unigram is None else torch.from_numpy(unigram)
+    generator, model, unigram = torch.Generator(), empty_model(config, vocabulary), vocabulary.log_unigram()
+    generator.manual_seed(config.training.seed)
     if config.paths.init is None:
-        bilm = BiLM(config.bilm)
-        bilm.reset_parameters(generator)
-        softmax.reset_parameters(log_probabilities, generator)
-        return LanguageModel(bilm, softmax, vocabulary)
-    softmax.reset_parameters(log_probabilities, generator)
-    trained = _trained(config, find_init(config.paths.init))
-    if isinstance(trained, BiLM):
-        return LanguageModel(trained, softmax, vocabulary)
-    _copy_rows(softmax, vocabulary, trained)
-    return LanguageModel(trained.bilm, softmax, vocabulary)
+        model.bilm.reset_parameters(generator)
+    model.softmax.reset_parameters(None if unigram is None else torch.from_numpy(unigram), generator)
+    if config.paths.init is not None:
+        trained = _trained(config, find_init(config.paths.init))
+        if isinstance(trained, LanguageModel):
+            _copy_rows(model.softmax, vocabulary, trained)
+        model.bilm = trained if isinstance(trained, BiLM) else trained.bilm
+    return model
 
 
 def empty_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel:
     """Return a model to be restored from a checkpoint. It needs no paths.init."""
-    return LanguageModel(BiLM(config.bilm), _output_layer(config.bilm, config.training.softmax, vocabulary), vocabulary)
+    n_words, width, softmax = len(vocabulary), config.bilm.projection_dim, config.training.softmax
+    layer = AdaptiveSoftmax(n_words, width, softmax.cutoffs) if softmax.kind == "adaptive" else Softmax(n_words, width)
+    return LanguageModel(BiLM(config.bilm), layer, vocabulary)
 
 
 def _trained(config: PretrainConfig, init: Init) -> BiLM | LanguageModel:
@@ -373,12 +348,6 @@ def _trained(config: PretrainConfig, init: Init) -> BiLM | LanguageModel:
         raise no_softmax(init.name)
     weights = read_weights(init.folder / files.WEIGHTS, config.bilm, untrusted=not is_embedded(init.name))
     return BiLM.from_arrays(config.bilm, weights)
-
-
-def _output_layer(options: BiLMOptions, softmax: SoftmaxSettings, vocabulary: Vocabulary) -> OutputLayer:
-    if softmax.kind == "adaptive":
-        return AdaptiveSoftmax(len(vocabulary), options.projection_dim, softmax.cutoffs)
-    return Softmax(len(vocabulary), options.projection_dim)
 
 
 @torch.no_grad()

@@ -23,7 +23,7 @@ from .evaluating import Evaluator, Reporter, cut_back, diverged
 from .folder import METRICS, Run, check_new_run, empty_model, has_checkpoint, open_run, starting_model
 from .prepared import PreparedCorpus
 from .trainer import Trainer, check_streams, enough_memory, reuse_memory
-from .vocabulary import UNKNOWN, Vocabulary
+from .vocabulary import UNKNOWN
 
 # weights of earlier updates in the running means of the training loss and of tokens per second
 LOSS_SMOOTHING, SPEED_SMOOTHING = 0.98, 0.9
@@ -38,13 +38,10 @@ class Outcome(NamedTuple):
 
 
 def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcome:
-    """Train a biLM in the folder of a run, from its newest undamaged checkpoint if there is one.
+    """Train a biLM in the folder of a run, from its newest undamaged checkpoint if there is one. Raises ElmoError.
 
     docs/pretraining.md tells what it writes, and when. SIGINT, SIGTERM and SIGHUP make it write a checkpoint and
-    return. A run that goes on ends in the same bits as one that was never stopped. With torchrun all processes call
-    this function.
-
-    Raises ElmoError if settings or files can't be used, or if the loss is not finite.
+    return. A run that goes on ends in the same bits as one that was never stopped. All processes of torchrun call it.
     """
     reuse_memory()
     with processes(config.training.device) as group, ExitStack() as resources:
@@ -156,28 +153,23 @@ class _Loop:
         folder = self.checkpoints.folder
         with self.group.together():
             latest = self.checkpoints.latest(self.reporter.message)
-        got = "none" if latest is None else f"that of step {latest[0]}"
+        step, arrays = latest or (-1, {})
+        got = "none" if latest is None else f"that of step {step}"
         problem = (
             f"{folder}: process {self.group.rank} finds {got}, but process 0 finds another checkpoint. Expected a "
             "folder that all machines share, or a copy of process 0's folder on each machine."
         )
         self.group.check_alike(got, CheckpointError(problem))
-        step, arrays = latest or (-1, {})
         with self.group.together():
             if latest is not None:
                 try:
                     if not np.array_equal(arrays.pop("run"), self.identity):
                         raise ValueError("it is of another run")
                     progress = {name: arrays.pop(f"progress/{name}").item() for name in vars(Progress())}
-                    self.progress, self.owed = Progress(**progress), arrays.pop(_OWED, None) is not None
-                    self.trainer.restore(arrays, str(folder))
-                    if self.trainer.step_number != step:
-                        raise ValueError(f"the file is of step {step}, its contents of {self.trainer.step_number}")
-                except CheckpointError:
-                    raise
                 except (KeyError, ValueError) as error:
-                    what = f"{error} is missing" if isinstance(error, KeyError) else error
-                    raise CheckpointError(CHECKPOINT_PARTS.format(path=folder, problems=what)) from error
+                    raise CheckpointError(CHECKPOINT_PARTS.format(path=folder, problems=error)) from error
+                self.progress, self.owed = Progress(**progress), arrays.pop(_OWED, None) is not None
+                self.trainer.restore(arrays, str(folder), step)
             if self.group.first:
                 # A row of the owed evaluation is there if a later process was killed just after it had written it.
                 cut_back(self.output / METRICS, step - 1 if self.owed else step)
@@ -252,6 +244,7 @@ LEAST_COVERAGE = 0.5  # share of the training text's tokens. A vocabulary of ano
 MOST_CUT = 0.01  # share of words. Seven languages with blanks between words had 0.0005 at most, Thai 0.30
 MOST_UNSEEN = 0.01  # share of held-out words. With 5 to 14 %, <UNK> made the perplexity rise while the biLM learned
 LEAST_UPDATES = 200  # with fewer, tuning en_mini brought little (docs/pretraining.md)
+SENTENCES = 10_000  # of a text that are looked at
 
 
 def start_warnings(run: Run) -> list[str]:
@@ -260,75 +253,55 @@ def start_warnings(run: Run) -> list[str]:
     updates, warmup = run.total_tokens // training.tokens_per_update, training.schedule.warmup_steps
     length = "training.epochs" if training.total_tokens is None else "training.total_tokens"
     if updates < LEAST_UPDATES:
-        also = f" Set training.schedule.warmup_steps, which is {warmup:,}, to a tenth of the updates at most."
         warnings.append(
             f"the run has {updates:,} updates, fewer than {LEAST_UPDATES:,}: it will learn little. Lower "
             f"training.streams, which is {training.streams:,}, or raise {length}, which is "
-            f"{training.total_tokens or training.epochs:,}.{also if 0 < warmup < updates else ''}"
+            f"{training.total_tokens or training.epochs:,}."
         )
-    if warmup and warmup >= updates:
+    if warmup and (warmup >= updates or (updates < LEAST_UPDATES and warmup > updates // 10)):
         warnings.append(
-            f"training.schedule.warmup_steps is {warmup:,}, and the run has {updates:,} updates, so the learning "
-            f"rate never reaches training.optimizer.learning_rate. Set warmup_steps to {updates // 10:,}, a tenth "
-            f"of the updates, or less, or lower training.streams or raise {length} for more updates."
+            f"training.schedule.warmup_steps is {warmup:,}, and the run has {updates:,} updates. Set it to "
+            f"{updates // 10:,}, a tenth of them, or less: the learning rate rises during the warm-up."
         )
     if 0 < run.total_tokens <= training.frozen_tokens:
         warnings.append(
-            f"training.frozen_tokens is {training.frozen_tokens:,}, but the run has {run.total_tokens:,} "
-            "tokens: the biLM will not change, since the softmax alone is trained. If you want to tune the biLM, "
-            "set it to half of the run's tokens or fewer."
+            f"training.frozen_tokens is {training.frozen_tokens:,}, and the run has {run.total_tokens:,} tokens: the "
+            "biLM will not change, since the softmax alone is trained. To tune it, set half of the run's tokens or "
+            "fewer."
         )
     if coverage is not None and coverage < LEAST_COVERAGE:
         warnings.append(
-            f"the vocabulary has {coverage:.2%} of the training text's tokens. All others are predicted as "
-            "<UNK>, so the perplexity says little: unless you want that, use a larger vocabulary, or one of this "
-            "text (python -m spacy elmo vocab makes it)."
+            f"the vocabulary has {coverage:.2%} of the training text's tokens. All others are predicted as <UNK>, so "
+            "the perplexity says little: use a larger vocabulary, or one of this text (python -m spacy elmo vocab)."
         )
     new_softmax = paths.init is None or training.frozen_tokens > 0  # that of a trained one knows <UNK>
-    unknown = unknown_share(run.heldout, run.vocabulary) if new_softmax and coverage == 1.0 else 0.0
-    if unknown > MOST_UNSEEN:
-        warnings.append(
-            "the vocabulary has every word of the training text, so <UNK> is never learned, but "
-            f"{unknown:.1%} of the held-out words are <UNK>. Their losses rise during the run, and "
-            "spoil the perplexity by which model-best is chosen. If the vocabulary is built from the text, set "
-            "vocabulary.min_count to 2. If it is a file, leave rare words out of it."
-        )
-    max_characters = run.config.bilm.max_characters
-    cut = cut_share(run.train, max_characters)
+    if new_softmax and coverage == 1.0:
+        unknown = float((run.vocabulary.ids(_words_of(run.heldout)) == UNKNOWN).mean())
+        if unknown > MOST_UNSEEN:
+            warnings.append(
+                "the vocabulary has every word of the training text, so <UNK> is never learned, but "
+                f"{unknown:.1%} of the held-out words are <UNK>, and spoil the perplexity by which model-best is "
+                "chosen. Set vocabulary.min_count to 2, or leave rare words out of the file of paths.vocabulary."
+            )
+    max_characters, words = run.config.bilm.max_characters, _words_of(run.train)
+    cut = len(too_long(words, max_characters)) / len(words)
     if cut > MOST_CUT:
-        also = (
-            " If its words are that long, raise bilm.char_cnn.max_characters_per_token, which is "
-            f"{max_characters}; AllenNLP can't read such a biLM."
-        )
+        also = f", or raise bilm.char_cnn.max_characters_per_token, which is {max_characters} (AllenNLP reads 50 only)"
         warnings.append(
-            f"{cut:.1%} of the training text's words have more than {max_characters - 2} bytes "
-            f"in UTF-8, but the biLM reads the first {max_characters - 2} of a word: words that differ only "
-            "after them get the same vector. If the text has no blanks between words, set corpus.language, or "
-            f"separate the words first.{also if paths.init is None else ''}"  # a run that tunes a biLM has its sizes
+            f"{cut:.1%} of the training text's words have more than {max_characters - 2} bytes in UTF-8, of which the "
+            "biLM reads the first: words that differ only after them get the same vector. If the text has no blanks "
+            "between words, set corpus.language, or separate the words first"
+            f"{also if paths.init is None else ''}."  # a run that tunes a biLM has its sizes
         )
     if paths.heldout is not None:
         shared = _files(paths.train) & _files(paths.heldout)
         if shared or run.train.meta.sha256 == run.heldout.meta.sha256:
             in_both = str(min(shared)) if shared else f"the text of {paths.train}"
             warnings.append(
-                f"{in_both} is in both the training text and the held-out text, which makes the held-out "
-                "perplexity too low. Set paths.heldout to another text, or leave it out, and a part of the "
-                "training text is held out."
+                f"{in_both} is in both the training text and the held-out text, which makes the held-out perplexity "
+                "too low. Set paths.heldout to another text, or to null: then a part of the training text is held out."
             )
     return warnings
-
-
-SENTENCES = 10_000  # that are looked at
-
-
-def cut_share(corpus: PreparedCorpus, max_characters: int) -> float:
-    """Return the share of a text's words that the biLM cuts."""
-    words = _words_of(corpus)
-    return len(too_long(words, max_characters)) / len(words)
-
-
-def unknown_share(corpus: PreparedCorpus, vocabulary: Vocabulary) -> float:
-    return float((vocabulary.ids(_words_of(corpus)) == UNKNOWN).mean())
 
 
 def _words_of(corpus: PreparedCorpus) -> list[str]:

@@ -5,7 +5,7 @@ import ctypes
 import math
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,9 @@ from torch.optim.swa_utils import AveragedModel
 
 from ..errors import CHECKPOINT_PARTS, CheckpointError, SettingsError
 from ..modules import BiLM, LstmState
-from ..modules.loading import Precision, products_of
+from ..modules.loading import products_of
 from .batches import ReadAhead, StreamRange, Streams
-from .config import TrainingSettings
+from .config import TrainingSettings, refuse
 from .distributed import Group
 from .language_model import LanguageModel
 from .objectives import AdaptiveObjective, objective_of
@@ -84,23 +84,17 @@ class FewBits:
                 torch._foreach_copy_(list(bilm.parameters()), kept)
 
 
-# numbers of the parameters in glibc's malloc.h, and the largest thresholds
-_ARENA_MAX, _MMAP_THRESHOLD, _TRIM_THRESHOLD = (-8, 1), (-3, 32 << 20), (-1, 2**31 - 1)
-
-
 def reuse_memory() -> None:
     """Tell glibc not to return freed memory to the system, and to use one arena for all threads.
 
     An update needs 5 to 10 % less time without the page faults of its large arrays (measured).
     """
-    if not sys.platform.startswith("linux"):
-        return
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):  # another C library
-        return
-    for parameter, value in (_ARENA_MAX, _MMAP_THRESHOLD, _TRIM_THRESHOLD):
-        mallopt(parameter, value)
+    if sys.platform.startswith("linux"):
+        with suppress(OSError, AttributeError):  # another C library
+            mallopt = ctypes.CDLL(None).mallopt
+            # glibc's malloc.h: M_ARENA_MAX, M_MMAP_THRESHOLD and M_TRIM_THRESHOLD, the largest values of the latter
+            for parameter, value in ((-8, 1), (-3, 32 << 20), (-1, 2**31 - 1)):
+                mallopt(parameter, value)
 
 
 @contextmanager
@@ -112,14 +106,14 @@ def enough_memory(training: TrainingSettings) -> Iterator[None]:
         # on a CPU torch raises a plain RuntimeError
         if not isinstance(error, MemoryError | torch.cuda.OutOfMemoryError) and "DefaultCPUAllocator" not in str(error):
             raise
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
         raise SettingsError(
-            f"there is not enough memory ({reason}). Lower training.streams, which is {training.streams:,}, "
-            f"training.steps, which is {training.steps:,}, vocabulary.size or the sizes in [bilm]."
+            f"there is not enough memory ({str(error).strip().partition(chr(10))[0]}). Lower training.streams, which "
+            f"is {training.streams:,}, training.steps, which is {training.steps:,}, vocabulary.size or the sizes in "
+            "[bilm]."
         ) from error
 
 
-def training_dtype(precision: Precision, device: torch.device) -> torch.dtype:
+def training_dtype(precision: str, device: torch.device) -> torch.dtype:
     """Return the type of the matrix multiplications of pretraining. Raises SettingsError if the device lacks it."""
     multiplied = products_of(torch.bfloat16, device)
     if precision == "bfloat16" and multiplied != torch.bfloat16:
@@ -132,20 +126,18 @@ def training_dtype(precision: Precision, device: torch.device) -> torch.dtype:
 
 def check_streams(settings: TrainingSettings, group: Group) -> None:
     """Raise SettingsError if the streams can't be divided among processes, their pairs of workers and their readers."""
-    streams, readers = settings.streams, settings.readers
-    share, left = divmod(streams, group.size)
+    share, left = divmod(settings.streams, group.size)
     groups = 1 if settings.device == "cuda" else max(1, settings.workers // 2)
     if left or share % groups:
-        raise SettingsError(
-            f"training.streams is {streams}. Expected a multiple of {group.size * groups}: the streams are divided "
-            f"equally among {group.size} processes, and in each process among the pairs of training.workers."
+        expected = (
+            f"a multiple of {group.size * groups}: the streams are divided equally among {group.size} processes, and "
+            "in each process among the pairs of training.workers"
         )
-    if readers and share % readers:
-        divisors = [str(number) for number in range(1, min(share, 256) + 1) if share % number == 0]
-        raise SettingsError(
-            f"training.readers is {readers}. Expected 0 or a number that divides the {share} streams of a process: "
-            f"{', '.join(divisors)}."
-        )
+        refuse("training.streams", settings.streams, expected)
+    if settings.readers and share % settings.readers:
+        divisors = ", ".join(str(number) for number in range(1, min(share, 256) + 1) if share % number == 0)
+        expected = f"0 or a number that divides the {share} streams of a process: {divisors}"
+        refuse("training.readers", settings.readers, expected)
 
 
 class Trainer:
@@ -166,10 +158,8 @@ class Trainer:
     ) -> None:
         self.settings, self.model, self.group = settings, model, group or Group()
         if len(corpus) < settings.streams:
-            raise SettingsError(
-                f"the training text has {len(corpus)} sentences, but training.streams is {settings.streams}. "
-                "Expected at least one sentence for each stream: set training.streams lower, or give more text."
-            )
+            expected = f"a sentence for each: the training text has {len(corpus)}. Set it lower, or give more text"
+            refuse("training.streams", settings.streams, expected)
         share = settings.streams // self.group.size
         self.local_streams = slice(self.group.rank * share, (self.group.rank + 1) * share)
         part = StreamRange(settings.streams, self.local_streams.start, share)
@@ -183,8 +173,7 @@ class Trainer:
         self.objective = objective_of(settings, model)
         self.state = model.bilm.lstm.zero_state(share)
         self.from_zero = _evenly_true(settings.zero_state_share, settings.streams)[self.local_streams]
-        precision: Any = settings.precision
-        matmul_dtype = training_dtype(precision, self.group.device)
+        matmul_dtype = training_dtype(settings.precision, self.group.device)
         self.optimizer = dense_optimizer(model.bilm.named_parameters(), settings.optimizer, matmul_dtype)
         self.workers = (
             GpuStep(model.bilm, matmul_dtype, settings.dropout)
@@ -317,29 +306,32 @@ class Trainer:
             arrays[f"state/{name}"] = self.group.concatenate(tensor, 2).cpu().numpy().copy()
         return arrays | {"step": np.array(self.step_number)}
 
-    def restore(self, arrays: Mapping[str, npt.NDArray[Any]], path: str = "the checkpoint") -> None:
-        """Continue from what `state_arrays` returned, in any number of processes. Raises CheckpointError."""
+    def restore(self, arrays: Mapping[str, npt.NDArray[Any]], path: str = "", step: int | None = None) -> None:
+        """Continue from what `state_arrays` returned, in any number of processes. Raises CheckpointError.
+
+        path: of the checkpoints, for messages. step: what the file's name says, if there is a file.
+        """
         parts: dict[str, Arrays] = {}
-        for name, array in self._fitting(arrays, path).items():
+        for name, array in self._fitting(arrays, path, step).items():
             top, _, name_in_part = name.partition("/")
-            parts.setdefault(top, {})[name_in_part] = array
+            parts.setdefault(top, {})[name_in_part] = np.array(array)
         modules: dict[str, nn.Module] = {"bilm": self.model.bilm, "softmax": self.model.softmax}
         if self.average is not None and "average" in parts:
             modules["average"] = self.average
         for title, module in modules.items():
-            module.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in parts[title].items()})
+            module.load_state_dict({name: torch.from_numpy(array) for name, array in parts[title].items()})
         if "optimizer" in parts:  # it is absent before the first update of the biLM
             restore_optimizer(self.optimizer, parts["optimizer"])
         self.objective.restore(parts.get("objective", {}))
         if self.few_bits is not None:
             steps = parts["few_bits"].items()
-            self.few_bits.steps = {name: torch.from_numpy(np.array(s)).to(self.group.device) for name, s in steps}
+            self.few_bits.steps = {name: torch.from_numpy(array).to(self.group.device) for name, array in steps}
         self.streams.restore({name: array[self.local_streams] for name, array in parts["streams"].items()})
-        h, c = (torch.from_numpy(np.array(parts["state"][name][:, :, self.local_streams])) for name in ("h", "c"))
+        h, c = (torch.from_numpy(parts["state"][name][:, :, self.local_streams].copy()) for name in ("h", "c"))
         self.state = LstmState(h.to(self.group.device), c.to(self.group.device))
         self.step_number = int(parts["step"][""])
 
-    def _fitting(self, arrays: Mapping[str, npt.NDArray[Any]], path: str) -> Arrays:
+    def _fitting(self, arrays: Mapping[str, npt.NDArray[Any]], path: str, step: int | None) -> Arrays:
         """Return the arrays of a checkpoint that the run needs. Raises CheckpointError if it is not one of this run."""
         expected = {name: (array.dtype, array.shape) for name, array in self.state_arrays().items()}
         optimizers = {"optimizer/": self.optimizer}
@@ -351,14 +343,15 @@ class Trainer:
         if self.average is None or not any(name.startswith(AVERAGE) for name in arrays):  # average_share may change
             arrays = {name: array for name, array in arrays.items() if not name.startswith(AVERAGE)}
             expected = {name: form for name, form in expected.items() if not name.startswith(AVERAGE)}
-        problems = [f"{name} is missing" for name in expected.keys() - arrays.keys()]
-        problems += [f"{name} is unexpected" for name in arrays.keys() - expected.keys()]
-        for name in expected.keys() & arrays.keys():
-            (dtype, shape), array = expected[name], arrays[name]
-            if (array.dtype, array.shape) != (dtype, shape):
-                problems.append(f"{name} is {array.dtype} of shape {array.shape}, expected {dtype} of {shape}")
-            elif name in ("step", AVERAGE + "n_averaged") and array < 0:
-                problems.append(f"{name} is {array}")
+        got = {name: (array.dtype, array.shape) for name, array in arrays.items()}
+        problems = [f"{name} is missing" for name in expected.keys() - got.keys()]
+        problems += [f"{name} is unexpected" for name in got.keys() - expected.keys()]
+        for name, form in got.items():
+            if form != expected.get(name, form):
+                (dtype, shape), (wanted, size) = form, expected[name]
+                problems.append(f"{name} is {dtype} of shape {shape}, expected {wanted} of {size}")
+        if not problems and step not in (None, int(arrays["step"])):
+            problems.append(f"step is {arrays['step']}, and the file is of step {step}")
         if problems:
             raise CheckpointError(CHECKPOINT_PARTS.format(path=path, problems="; ".join(sorted(problems)[:5])))
         return dict(arrays)

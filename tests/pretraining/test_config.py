@@ -227,7 +227,7 @@ def test_unknown_names_are_refused(key: str, nearest: str) -> None:
         ({"training.total_tokens": 0.5}, "training.total_tokens is 0.5. Expected a whole number, 1 or more, or null."),
         ({"training.device": "tpu"}, 'training.device is \'tpu\'. Expected one of "cpu", "cuda".'),
         ({"training.dropout": 1}, "training.dropout is 1. Expected a number, 0 or more and less than 1."),
-        ({"training.streams": {"a": 1}}, "training.streams is {'a': 1}. Expected a whole number, from 1 to 1,000,000."),
+        ({"training.streams": {"a": 1}}, "training.streams is {'a': 1}. Expected a whole number, 1 or more and at most 1,000,000."),
         ({"training.softmax": 3}, "training.softmax is 3. Expected the section [training.softmax]."),
         ({"paths.train": None}, "paths.train is missing. Expected a value for it"),
         ({"paths.train": "${nothing.x}"}, "not a configuration ("),

@@ -25,9 +25,9 @@ from spacy_elmo.pretraining.config import EvaluationSettings, PathSettings, Pret
 from spacy_elmo.pretraining.evaluating import Reporter
 from spacy_elmo.pretraining.folder import Run
 from spacy_elmo.pretraining.prepared import prepare
-from spacy_elmo.pretraining.run import readers_told, start_warnings, unknown_share
+from spacy_elmo.pretraining.run import readers_told, start_warnings
 from spacy_elmo.pretraining.scoring import Score
-from spacy_elmo.pretraining.vocabulary import SPECIAL, Vocabulary
+from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 
 @pytest.fixture
@@ -75,9 +75,6 @@ def test_a_rank_without_torchrun_does_not_open_the_lock(
         pytest.raises(CheckpointError, match="another run writes there"),
     ):
         run(config, tmp_path / "out")
-
-
-# How it goes on
 
 
 # Divergence
@@ -149,8 +146,7 @@ def test_a_perplexity_far_above_the_number_of_words_is_told_once(
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("step", np.array(-4), r"\(step is -4\)"),
-        ("step", np.array(3), r"the file is of step 4, its contents of 3"),
+        ("step", np.array(3), r"step is 3, and the file is of step 4"),
         ("step", np.array(4.0), r"step is float64 of shape \(\), expected int64"),
         ("streams/position", np.full(STREAMS, 10**6), "the stream 0 at epoch 0, sentence 1000000"),
         ("streams/epoch", np.array([0, 0, -1, 0]), "the stream 2 at epoch -1"),
@@ -238,13 +234,14 @@ def vocabulary(coverage: float | None) -> Vocabulary:
         ({"coverage": 0.5}, None),
         ({"coverage": None}, None),
         ({"coverage": 1.0, "heldout": "a " * 98 + "b b"}, "<UNK> is never learned, but 2.0% of the held-out words are"),
+        ({"coverage": 1.0, "heldout": "a " * 98 + "b <UNK>"}, "but 2.0% of the held-out words are"),
         ({"coverage": 1.0, "heldout": "a " * 99 + "b"}, None),
         ({"coverage": 0.9999, "heldout": "a b"}, None),
         ({"coverage": 1.0, "heldout": "a b", "init": "en_mini"}, None),  # it knows <UNK>
         ({"coverage": 1.0, "heldout": "a b", "init": "en_mini", "frozen_tokens": 10}, "<UNK> is never learned, but 50"),
         ({"train": "a " * 98 + LONG * 2}, "2.0% of the training text's words have more than 48 bytes"),
         ({"train": "a " * 98 + LONG * 2}, "max_characters_per_token, which is 50"),
-        ({"train": "a " * 98 + LONG * 2, "init": "en_mini"}, "separate the words first.$"),  # its sizes stay
+        ({"train": "a " * 98 + LONG * 2, "init": "en_mini"}, r"separate the words first\.$"),  # its sizes stay
         ({"train": "a " * 99 + LONG}, None),
         ({"heldout_path": None}, None),
         ({"heldout_path": "gone.txt"}, None),
@@ -254,11 +251,9 @@ def vocabulary(coverage: float | None) -> Vocabulary:
         ({"init": "en_mini", "frozen_tokens": 10**7 - 1}, None),
         ({"init": "en_mini", "frozen_tokens": 10**7}, "the run has 10,000,000 tokens: the biLM will not change"),
         ({"updates": 83, "warmup": 83}, r"83 updates, fewer than 200.*training\.epochs, which is 5\.0\.$"),
-        (
-            {"updates": 83, "warmup": 83},
-            "warmup_steps is 83, and the run has 83 updates.*Set warmup_steps to 8, a tenth",
-        ),
-        ({"updates": 199, "warmup": 198}, r"Set training\.schedule\.warmup_steps, which is 198"),
+        ({"updates": 83, "warmup": 83}, r"warmup_steps is 83, and the run has 83 updates\. Set it to 8, a tenth"),
+        ({"updates": 199, "warmup": 198}, "warmup_steps is 198, and the run has 199 updates"),
+        ({"updates": 200, "warmup": 200}, "warmup_steps is 200, and the run has 200 updates"),
         ({"updates": 200, "warmup": 199}, None),
         ({"updates": 1, "warmup": 0, "total_tokens": 80}, r"raise training\.total_tokens, which is 80\.$"),
     ],
@@ -282,15 +277,6 @@ def test_warnings(long_run: Run, changes: dict[str, Any], warning: str | None) -
     told = start_warnings(replace(run, config=config))
     assert bool(told) == (warning is not None)
     assert warning is None or any(re.search(warning, text) for text in told)
-
-
-DEVANAGARI, UMLAUT, EMOJI = "\N{DEVANAGARI LETTER KA}", "\N{LATIN SMALL LETTER A WITH DIAERESIS}", "\N{GRINNING FACE}"
-
-
-def test_unknown_words(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("it rains\nit snows again\n<UNK> it\n", encoding="utf8")
-    vocabulary = Vocabulary([*SPECIAL, "it", "rains", "again"])
-    assert unknown_share(prepare(tmp_path / "a.txt", tmp_path / "corpus"), vocabulary) == pytest.approx(2 / 7)
 
 
 def test_the_line_of_compatible_programs() -> None:
