@@ -272,7 +272,7 @@ def _changed(path: Path, key: str, before: object, now: object) -> NoReturn:
 
 def _check_text(source: str, corpus: PreparedCorpus, output: Path) -> None:
     corpus.verify()
-    old = sorted(file.bytes for file in corpus.meta.sources)
+    old = sorted(size for _, size, _ in corpus.meta.sources)
     try:
         new = sorted(file.stat().st_size for file in find_files(source, output))
     except (CorpusError, OSError):  # it may be gone

@@ -9,15 +9,16 @@ import os
 import re
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import SOURCE_DAMAGED, CorpusError, shown
+from ..errors import CorpusError, shown
 from ..formats.atomic import UNFINISHED, is_unfinished, replacing_folder, writing
 from ..formats.paths import expanded
 from ..formats.text import BadLine, find_files, refuse_inside, splitter
@@ -27,12 +28,7 @@ TEXT, OFFSETS, LENGTHS, META = FILES = "sentences.txt", "offsets.npy", "lengths.
 VERSION = 1
 
 
-class SourceFile(NamedTuple):
-    """A file that a prepared corpus was read from."""
-
-    path: str
-    bytes: int
-    mtime_ns: int
+SourceFile = tuple[str, int, int]  # path, bytes and st_mtime_ns
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ class Meta:
 
     def is_of(self, sources: list[SourceFile], language: str | None) -> bool:
         """Return whether it was prepared with this tokenizer from files of these names, sizes and times."""
-        old, new = ([(Path(file.path).name, *file[1:]) for file in files] for files in (self.sources, sources))
+        old, new = ([(Path(path).name, *facts) for path, *facts in files] for files in (self.sources, sources))
         return old == new and self.language == language
 
 
@@ -82,21 +78,14 @@ class PreparedCorpus:
             self._lengths = map_array(self.folder / LENGTHS, np.int32)
             with (self.folder / TEXT).open("rb") as file:
                 self._text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+            self.start, self.stop = 0, len(self._lengths)
+            # an offset that is wrong in the middle shows in the sentence before it
+            got = [len(self), self.n_tokens, *self._offsets[[0, -1]].tolist(), len(self._offsets)]
+            report = self.meta.report
+            if got != [report.sentences, report.tokens, 0, len(self._text), len(self) + 1] or self.lengths.min() < 1:
+                raise ValueError("its files do not fit each other")
+        except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             self._damaged(error)
-        self.start, self.stop = 0, len(self._lengths)
-        n, words = self.meta.report.sentences, self.meta.report.tokens
-        for name, got, expected in (
-            (f"length of {OFFSETS}", len(self._offsets), n + 1),
-            (f"length of {LENGTHS}", len(self._lengths), n),
-            (f"begin of {OFFSETS}", self._offsets[0], 0),  # a wrong one in the middle shows in the sentence before it
-            (f"size of {TEXT}", len(self._text), self._offsets[-1]),
-            (f"sum of {LENGTHS}", self.n_tokens, words),
-        ):
-            if got != expected:
-                self._damaged(f"{name}: {got:,}, not {expected:,}")
-        if self.lengths.min(initial=1) < 1:
-            self._damaged(f"{LENGTHS} has {self.lengths.min()}, but each sentence has a word")
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -120,13 +109,11 @@ class PreparedCorpus:
             raise IndexError(number)
         number += self.start
         begin, end = self._offsets[number], self._offsets[number + 1]
-        line = self._text[begin:end] if 0 <= begin < end else b""
-        if line.find(b"\n") != len(line) - 1:
-            self._damaged(f"sentence {number} is not one line")
-        try:
-            words = [_ESCAPED.sub(lambda match: chr(int(match[1], 16)), word) for word in line.decode("utf8").split()]
-        except UnicodeDecodeError as error:
-            self._damaged(f"sentence {number} is no text: {error}")
+        line, words = self._text[begin:end] if 0 <= begin < end else b"", []
+        if line.find(b"\n") == len(line) - 1:
+            with suppress(UnicodeDecodeError):
+                text = line.decode("utf8").split()
+                words = [_ESCAPED.sub(lambda match: chr(int(match[1], 16)), word) for word in text]
         if len(words) != self._lengths[number]:
             self._damaged(f"sentence {number} has {len(words)} words, not {self._lengths[number]}")
         return words
@@ -178,9 +165,8 @@ def _read_meta(path: Path) -> Meta:
         raise ValueError(f"its format has version {shown(record['version'])}, not {VERSION}")
     report = record["report"]
     report["bad"] = [BadLine(*line) for line in report["bad"]]
-    return Meta(
-        Report(**report), [SourceFile(*file) for file in record["sources"]], record["language"], record["sha256"]
-    )
+    sources = [(path, size, time) for path, size, time in record["sources"]]
+    return Meta(Report(**report), sources, record["language"], record["sha256"])
 
 
 def prepare(
@@ -201,18 +187,14 @@ def prepare(
     files = find_files(source, output)
     sources = source_files(files)
     with writing(folder, CorpusError):
-        present = sorted(path.name for path in Path(folder).iterdir()) if os.path.exists(folder) else []
-    foreign = [name for name in present if name not in (*FILES, UNFINISHED)]
-    if foreign:
+        present = {path.name for path in folder.iterdir()} if folder.exists() else set()
+    if foreign := sorted(present - {*FILES, UNFINISHED}):
         raise CorpusError(
-            f"{folder}: holds {', '.join(foreign[:3])}, which is not part of a prepared corpus. Expected a new "
-            "folder, or that of a prepared corpus, which is replaced: give another one."
+            f"{folder}: holds {', '.join(foreign[:3])}, which is not part of a prepared corpus. Expected a new folder, "
+            "or that of a prepared corpus, which is replaced: give another one."
         )
-    try:
+    with suppress(CorpusError):  # there is none, or it is damaged
         earlier = PreparedCorpus(folder)
-    except CorpusError:  # there is none, or it is damaged
-        pass
-    else:
         if earlier.meta.is_of(sources, language):
             return earlier
         del earlier  # Windows replaces no file that is mapped
@@ -275,11 +257,4 @@ def _line(words: list[str]) -> bytes:
 
 
 def source_files(files: list[Path]) -> list[SourceFile]:
-    sources = []
-    for path in files:
-        try:
-            status = path.stat()
-        except OSError as error:
-            raise CorpusError(SOURCE_DAMAGED.format(path=path, reason=error)) from error
-        sources.append(SourceFile(str(path), status.st_size, status.st_mtime_ns))
-    return sources
+    return [(str(path), status.st_size, status.st_mtime_ns) for path in files for status in [path.stat()]]

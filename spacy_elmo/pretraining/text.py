@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
+
+from spacy.tokens import Doc
 
 from ..errors import CorpusError
 from ..formats.text import (
@@ -30,8 +33,6 @@ from ..formats.text import (
     warn_of_fields,
 )
 
-_LISTED = 10  # bad lines of a report
-
 
 @dataclass
 class Report:
@@ -44,11 +45,6 @@ class Report:
     n_bad: int = 0
     bad: list[BadLine] = field(default_factory=list)
     place = ("", 0)  # file and line of the sentence that was read last; no field, since the report is written to files
-
-    def add_bad(self, file: Path | str, line: int, reason: str) -> None:
-        self.n_bad += 1
-        if len(self.bad) < _LISTED:
-            self.bad.append(BadLine(str(file), line, reason))
 
 
 def read_sentences(
@@ -77,8 +73,8 @@ def read_stream(
     file: IO[bytes], name: str, language: str | None = None, report: Report | None = None
 ) -> Iterator[list[str]]:
     """Yield the words of an open text, one sentence a line, neither packed nor JSON."""
-    report = report or Report()
-    return _counted(name, _lines(file, name, False, splitter(language), report), report)
+    report, parse = report or Report(), partial(_line, Path(name), False, splitter(language))
+    return _counted(name, _usable(name, lines_of(file), parse, report), report)
 
 
 def _counted(source: str | os.PathLike[str], sentences: Iterator[list[str]], report: Report) -> Iterator[list[str]]:
@@ -97,56 +93,48 @@ def _counted(source: str | os.PathLike[str], sentences: Iterator[list[str]], rep
 
 def _file(path: Path, split: Splitter, report: Report) -> Iterator[list[str]]:
     kind = layout_of(path)
-    if kind == "doc":
-        yield from _docs(path, report)
-        return
     if kind == "conllu":
         raise CorpusError(
-            f"{path}: a table of annotated words. Expected text: convert it to .spacy with python -m spacy "
-            f"convert {path} . --converter conllu, and give the file that this writes. If it is packed, unpack it "
-            "first."
+            f"{path}: a table of annotated words. Expected text: unpack it if it is packed, convert it to .spacy with "
+            f"python -m spacy convert {path} . --converter conllu, and give the file that this writes."
         )
+    if kind == "doc":
+        yield from _usable(path, docs_in(path), _doc, report)
+        return
     with unpacked(path) as file:
-        yield from _lines(file, path, kind == "json", split, report)
+        yield from _usable(path, lines_of(file), partial(_line, path, kind == "json", split), report)
 
 
-def _lines(file: IO[bytes], name: Path | str, is_json: bool, split: Splitter, report: Report) -> Iterator[list[str]]:
-    for number, line in enumerate(lines_of(file), 1):
+def _usable(
+    name: Path | str, items: Iterable[Any], parse: Callable[[Any, int], list[list[str]]], report: Report
+) -> Iterator[list[str]]:
+    for number, item in enumerate(items, 1):
         report.lines += 1
         try:
-            text = decode_line(line, number)
-            if is_json and text.strip():
-                record = json_record(text)
-                divided = record_sentences(record)
-                sentences = [split(record_text(record))] if divided is None else [words for words, _ in divided]
-            else:
-                if number == 1:
-                    warn_of_fields(Path(name), text)
-                sentences = [split(text)]
+            sentences = parse(item, number)
         except Unusable as error:
-            report.add_bad(name, number, str(error))
+            report.n_bad += 1
+            if len(report.bad) < 10:
+                report.bad.append(BadLine(str(name), number, str(error)))
             continue
         report.place = (str(name), number)
         yield from filter(None, sentences)
         report.blank += not any(sentences)
 
 
-def _docs(path: Path, report: Report) -> Iterator[list[str]]:
-    for number, doc in enumerate(docs_in(path), 1):
-        report.lines += 1
-        empty = True
-        for span in sentences_of(doc):
-            try:
-                words = checked_words([token.text for token in span if token.text])
-            except Unusable as error:
-                report.add_bad(path, number, str(error))
-                empty = False
-                continue
-            if words:
-                empty = False
-                report.place = (str(path), number)
-                yield words
-        report.blank += empty
+def _line(path: Path, is_json: bool, split: Splitter, line: bytes | None, number: int) -> list[list[str]]:
+    text = decode_line(line, number)
+    if is_json and text.strip():
+        record = json_record(text)
+        divided = record_sentences(record)
+        return [split(record_text(record))] if divided is None else [words for words, _ in divided]
+    if number == 1 and not is_json:
+        warn_of_fields(path, text)
+    return [split(text)]
+
+
+def _doc(doc: Doc, number: int) -> list[list[str]]:
+    return [checked_words([token.text for token in span if token.text]) for span in sentences_of(doc)]
 
 
 MOST_WORDS = 60_000  # distinct words that are counted, more than most vocabularies have

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from ..errors import FILE_UNREADABLE, CorpusError, SettingsError, shown
 from ..formats.atomic import replacing, writing
 from ..formats.paths import expanded
-from ..formats.text import lines_of
+from ..formats.text import Unusable, decode_line, lines_of
 
 START, END, UNKNOWN = 0, 1, 2  # ids of the special words
 SPECIAL = ("<S>", "</S>", "<UNK>")
@@ -29,41 +30,28 @@ def counts_path(path: Path) -> Path:
 def read_words(path: Path) -> list[str]:
     """Return the words of a vocabulary file: one a line, in UTF-8, each once, `<S>`, `</S>` and `<UNK>` first."""
     words: dict[str, int] = {}
-
-    def refuse(problem: str) -> NoReturn:
-        raise CorpusError(f"{path}: line {number}: {problem}. Expected one word a line, in UTF-8, each word once.")
-
-    def refuse_first(number: int, got: str) -> NoReturn:
-        expected, special = SPECIAL[number - 1], ", ".join(SPECIAL)
-        raise CorpusError(f"{path}: line {number} is {got}. Expected {expected}: {special} come first, in this order.")
-
     try:
-        if path.exists() and not path.is_file():
-            raise OSError("a folder or a special file")
         with path.open("rb") as file:
-            for number, line in enumerate(lines_of(file), 1):
-                if line is None:
-                    refuse("it is far too long for a word")
-                try:
-                    word = line.decode("utf8").removesuffix("\n").removesuffix("\r")
-                except UnicodeDecodeError as error:
-                    refuse(f"it is not UTF-8 ({error.reason})")
-                if number == 1:
-                    word = word.removeprefix("\ufeff")  # a byte order mark
-                if not word:
-                    refuse("it is empty")
-                if word.strip() != word:
-                    refuse(f"{shown(word)} begins or ends with a blank")
-                if number <= len(SPECIAL) and word != SPECIAL[number - 1]:
-                    refuse_first(number, shown(word))
-                if word in words:
-                    refuse(f"{shown(word)} comes twice, in line {words[word]} as well")
-                words[word] = number
+            lines = list(lines_of(file))
     except OSError as error:
         expected = "a vocabulary, one word a line"
         raise CorpusError(FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
-    if len(words) < len(SPECIAL):
-        refuse_first(len(words) + 1, "missing")
+    lines += [b""] * (len(SPECIAL) - len(lines))
+    for number, line in enumerate(lines, 1):
+        try:
+            word = decode_line(line, number).removesuffix("\n").removesuffix("\r")
+            if number <= len(SPECIAL) and word != SPECIAL[number - 1]:
+                raise Unusable(f"{shown(word)}, not {SPECIAL[number - 1]}")
+            if not word or word.strip() != word:
+                raise Unusable(f"{shown(word)} is empty, or begins or ends with a blank")
+            if word in words:
+                raise Unusable(f"{shown(word)} comes twice, in line {words[word]} as well")
+        except Unusable as error:
+            raise CorpusError(
+                f"{path}: line {number}: {error}. Expected one word a line, in UTF-8, each word once, "
+                f"{', '.join(SPECIAL)} first."
+            ) from error
+        words[word] = number
     return list(words)
 
 
@@ -138,26 +126,22 @@ class Vocabulary:
         for name, value, least in (("size", size, len(SPECIAL)), ("minimum count", min_count, 1)):
             if value is not None and value < least:
                 raise SettingsError(f"the vocabulary's {name} is {value}. Expected a whole number, {least} or more.")
-        frequent = [
-            (word, n)
+        frequent = {
+            word: n
             for word, n in counted.words.items()
-            if n >= min_count
-            and word not in SPECIAL
-            and word.strip() == word
-            and "\n" not in word  # so that a line holds it
-        ]
+            if n >= min_count and word not in SPECIAL and word.strip() == word and "\n" not in word  # a line holds it
+        }
         if not frequent:
             raise CorpusError(
-                f"no word of the text occurs {min_count:,} times. Lower vocabulary.min_count (vocab: "
-                "--min-count), or give more text."
+                f"no word of the text occurs {min_count:,} times. Lower vocabulary.min_count (vocab: --min-count), or "
+                "give more text."
             )
         # the sort is stable, so equal counts stay in the order of first occurrence
-        frequent.sort(key=lambda pair: -pair[1])
-        chosen = frequent if size is None else frequent[: size - len(SPECIAL)]
-        numbers = [n for _, n in chosen]
+        words = sorted(frequent, key=frequent.__getitem__, reverse=True)
+        words = words if size is None else words[: size - len(SPECIAL)]
+        numbers = [frequent[word] for word in words]
         unknown = counted.words.total() - sum(numbers)
-        counts = np.array([counted.n_sentences, counted.n_sentences, unknown, *numbers], np.int64)
-        return cls([*SPECIAL, *(word for word, _ in chosen)], counts)
+        return cls([*SPECIAL, *words], np.array([counted.n_sentences] * 2 + [unknown, *numbers], np.int64))
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Vocabulary:
@@ -173,12 +157,10 @@ class Vocabulary:
             temporary.write_text("".join(f"{word}\n" for word in self.words), encoding="utf8", newline="\n")
             counts_file.unlink(missing_ok=True)
         if self.counts is not None:
-            with (
-                replacing(counts_file, CorpusError) as temporary,
-                writing(counts_file, CorpusError),
-                temporary.open("wb") as file,
-            ):
-                np.save(file, self.counts, allow_pickle=False)
+            content = io.BytesIO()
+            np.save(content, self.counts, allow_pickle=False)
+            with replacing(counts_file, CorpusError) as temporary, writing(counts_file, CorpusError):
+                temporary.write_bytes(content.getvalue())
 
     def __len__(self) -> int:
         return len(self.words)
