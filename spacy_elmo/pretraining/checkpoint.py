@@ -19,7 +19,7 @@ import h5py
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import FILE_UNWRITABLE, CheckpointError
+from ..errors import CheckpointError
 from ..formats.atomic import replacing, writing
 
 Array = npt.NDArray[Any]
@@ -28,7 +28,6 @@ _NAME = re.compile(r"step-(\d{9}|[1-9]\d{9,})\.h5")
 _TEMPORARY = ".step-*." + "[0-9a-f]" * 32 + ".tmp"  # names of temporary files of formats/atomic.py
 _TITLE = b"spacy-elmo checkpoint, SHA-256 of what follows: "
 _BLOCK = 512  # bytes of the user block before the HDF5 data, the smallest size that the format allows
-_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # errors of a full disk
 # errors that h5py raises for damaged files
 _DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError)
 
@@ -54,10 +53,27 @@ class Checkpoints:
                 _sync(self.folder.parent)
             for killed in self.folder.glob(_TEMPORARY):
                 killed.unlink(missing_ok=True)
-        image = _image(path, step, arrays)
+        # in memory first, because HDF5 can crash the process on a full disk
+        with h5py.File(str(path), "w", driver="core", backing_store=False) as hdf5:
+            hdf5.attrs["step"] = step
+            for name, array in arrays.items():
+                hdf5.create_dataset(name, data=array)
+            hdf5.flush()
+            image: bytes = hdf5.id.get_file_image()
         block = _TITLE + hashlib.sha256(image).hexdigest().encode()
         with replacing(path, CheckpointError) as temporary:
-            _store(temporary, path, block.ljust(_BLOCK, b"\0") + image)
+            try:
+                with temporary.open("wb") as file:
+                    file.write(block.ljust(_BLOCK, b"\0") + image)
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError as error:
+                temporary.unlink(missing_ok=True)  # before the free space is measured
+                raise CheckpointError(
+                    f"{path}: can't be written ({error.strerror}): it needs {_BLOCK + len(image):,} bytes, and "
+                    f"{shutil.disk_usage(self.folder).free:,} are free on the disk. Make room, or raise the quota or "
+                    "the limit. Then the same command, without --restart, goes on from the checkpoint before."
+                ) from error
         with writing(self.folder, CheckpointError):
             _sync(self.folder)
             files = self._steps()
@@ -96,34 +112,6 @@ class Checkpoints:
     def _steps(self) -> dict[int, Path]:
         paths = {int(match[1]): path for path in self.folder.glob("*") if (match := _NAME.fullmatch(path.name))}
         return dict(sorted(paths.items(), reverse=True))
-
-
-def _image(path: Path, step: int, arrays: Mapping[str, Array]) -> bytes:
-    """The bytes of the file, in memory, because HDF5 can crash the process on a full disk."""
-    with h5py.File(str(path), "w", driver="core", backing_store=False) as file:
-        file.attrs["step"] = step
-        for name, array in arrays.items():
-            file.create_dataset(name, data=array)
-        file.flush()
-        image: bytes = file.id.get_file_image()
-    return image
-
-
-def _store(temporary: Path, path: Path, content: bytes) -> None:
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        temporary.unlink(missing_ok=True)  # before the free space is measured
-        if error.errno not in _FULL:
-            raise CheckpointError(FILE_UNWRITABLE.format(path=path, reason=error)) from error
-        raise CheckpointError(
-            f"{path}: can't be written ({error.strerror}): it needs {len(content):,} bytes, and "
-            f"{shutil.disk_usage(path.parent).free:,} are free on the disk. Make room, or raise the quota or the "
-            "limit. Then the same command, without --restart, goes on from the checkpoint before."
-        ) from error
 
 
 def _sync(folder: Path) -> None:

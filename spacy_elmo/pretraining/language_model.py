@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ..errors import ElmoError, SettingsError, WeightsError, shown
+from ..errors import WeightsError, shown
 from ..formats.atomic import is_unfinished, replacing_folder
 from ..formats.contents import ask_output_layer as ask_output_layer
 from ..formats.contents import read_output_layer as read_trusted
@@ -107,24 +107,17 @@ def has_softmax(model: str | os.PathLike[str]) -> bool:
     return folder is not None and (folder / SOFTMAX).exists()
 
 
-def _no_package(model: str | os.PathLike[str]) -> WeightsError:
-    return WeightsError(
-        f"{model}: its softmax is not installed, so it predicts no words. Expected the package "
-        f"{package_name(os.fspath(model))}: in a copy of this project's repository, pip install "
-        f"./packages/{model}_softmax. Or fit a new softmax: set training.frozen_tokens, for example to 2000000, in the "
-        f"configuration of python -m spacy elmo pretrain, with paths.init = {model}."
-    )
-
-
-def no_softmax(model: str | os.PathLike[str]) -> ElmoError:
-    """Return the error that says how a biLM without a softmax is tuned."""
+def no_softmax(model: str | os.PathLike[str]) -> WeightsError:
+    """Return the error that says how a biLM without a softmax gets one."""
+    problem = "there is no softmax.hdf5, so it predicts no words. That of the official biLM original is a file of its "
+    problem += "own: docs/pretraining.md tells where"
     if is_embedded(model):
-        return _no_package(model)
-    return SettingsError(
-        f"{model}: there is no softmax.hdf5. That of the official biLM original is a file of its own: "
-        "docs/pretraining.md tells where. For another biLM set training.frozen_tokens, for example to 2000000, "
-        "or to half of a shorter run's tokens: the first tokens of the run, that many, train a new softmax "
-        "alone, before the biLM is tuned with it."
+        problem = f"its softmax is not installed. Expected the package {package_name(os.fspath(model))}: in a copy of "
+        problem += f"this project's repository, pip install ./packages/{model}_softmax"
+    return WeightsError(
+        f"{model}: {problem}. Or fit a new softmax by tuning: python -m spacy elmo pretrain, with paths.init = {model} "
+        "in its configuration, and set training.frozen_tokens, for example to 2000000, or to half of a shorter run's "
+        "tokens. The first tokens of the run, that many, train the softmax alone."
     )
 
 
@@ -132,17 +125,11 @@ class LanguageModel:
     """A biLM with the output layer that predicts words. Raises WeightsError if the sizes do not fit each other."""
 
     def __init__(self, bilm: BiLM, softmax: OutputLayer, vocabulary: Vocabulary, source: str = "the model") -> None:
-        rows, width = softmax.n_words, softmax.projection_dim
-        if width != bilm.options.projection_dim:
-            expected = bilm.options.projection_dim
+        got, expected = (softmax.n_words, softmax.projection_dim), (len(vocabulary), bilm.options.projection_dim)
+        if got != expected:
             raise WeightsError(
-                f"{source}: the softmax has rows of {width} values, but the biLM's projection_dim is {expected}. "
-                "Expected the same number: use softmax.hdf5 and options.json of the same model."
-            )
-        if rows != len(vocabulary.words):
-            raise WeightsError(
-                f"{source}: the vocabulary has {len(vocabulary.words):,} words, but the softmax {rows:,} rows. "
-                "Expected a row for each word: use vocabulary.txt and softmax.hdf5 of the same model."
+                f"{source}: the softmax has {got[0]:,} rows of {got[1]} values. Expected {expected[0]:,}, as the "
+                f"vocabulary has words, of {expected[1]}, the biLM's projection_dim: use files of the same model."
             )
         self.bilm, self.softmax, self.vocabulary = bilm, softmax, vocabulary
 
@@ -159,7 +146,7 @@ class LanguageModel:
         """
         folder, output = find_bilm(model), softmax_folder(model)
         if output is None:
-            raise _no_package(model)
+            raise no_softmax(model)
         refuse_new_run(folder)
         if is_unfinished(folder):
             raise WeightsError(
@@ -168,19 +155,12 @@ class LanguageModel:
             )
         paths = [folder / OPTIONS, folder / WEIGHTS, output / SOFTMAX, output / WORDS]
         missing = [path.name for path in paths if not path.exists()]
-        if SOFTMAX in missing and OPTIONS not in missing and WEIGHTS not in missing:
-            raise WeightsError(
-                f"{folder}: no softmax.hdf5, so this biLM predicts no words. That of the official biLM original "
-                "is a file of its own: docs/pretraining.md tells where. For another biLM fit one by tuning: "
-                f"python -m spacy elmo pretrain, with paths.init = {folder} in its configuration. Then evaluate "
-                "the model that this writes."
-            )
+        if missing[:1] == [SOFTMAX]:
+            raise no_softmax(model)
         if missing:
             what = f"{', '.join(missing)} missing" if folder.is_dir() else "no such folder"
-            raise WeightsError(
-                f"{folder}: {what}. Expected the folder of a biLM with its softmax "
-                f"({', '.join(FILES)}), or that of a pretraining run."
-            )
+            expected = f"the folder of a biLM with its softmax ({', '.join(FILES)}), or that of a pretraining run"
+            raise WeightsError(f"{folder}: {what}. Expected {expected}.")
         options = read_options(folder / OPTIONS)
         untrusted &= not is_embedded(model)
         softmax = read_output_layer(output / SOFTMAX, untrusted=untrusted)

@@ -92,12 +92,12 @@ def tuning_config(paths: PathSettings, language: str | None = None) -> PretrainC
 
 def config_of_size(size: Size, paths: PathSettings, language: str | None = None) -> PretrainConfig:
     """All settings of a run that starts from random weights."""
-    corpus = CorpusSettings(language=language)
+    config = PretrainConfig(paths, SIZES[size], CorpusSettings(language), _WORDS)
     if size is Size.tiny:
-        return PretrainConfig(paths, SIZES[size], corpus, _WORDS, _TINY_TRAINING, _TINY_EVALUATION)
-    if size is not Size.original:
-        return PretrainConfig(paths, SIZES[size], corpus, _WORDS)
-    return PretrainConfig(paths, SIZES[size], corpus, replace(_WORDS, size=793_471), _ORIGINAL_TRAINING)
+        return replace(config, training=_TINY_TRAINING, evaluation=_TINY_EVALUATION)
+    if size is Size.original:
+        return replace(config, vocabulary=replace(_WORDS, size=793_471), training=_ORIGINAL_TRAINING)
+    return config
 
 
 # Tuning en_mini to 3,000 sentences brought little in 20 updates, and much more in 317 (docs/pretraining.md).
@@ -105,12 +105,10 @@ _ENOUGH_UPDATES = 500  # streams are lowered until a run has that many
 _FEW_UPDATES = 200  # epochs are raised until a run has that many
 _LEAST_STREAMS = 16
 _MOST_EPOCHS = 5.0  # of a config without a text, if it trains from random weights
-_WARMUP_PART = 10  # the warm-up is at most this part of the updates
-_EVALUATIONS = 10  # of a run, at least
+_PART = 10  # warm-up, time between evaluations, and the cost of one: at most this part of the updates
 # A sampled softmax needs more words than it draws. Words at blanks, punctuation included, are more than the
 # tokenizer's.
 _WORDS_PER_NEGATIVE = 2
-_EVALUATION_PART = 10  # an evaluation costs at most this part of the updates before it
 # A token that is evaluated costs as much as that many trained ones, because it runs through the full softmax: 2 were
 # measured for en_mini with 50,000 words. In a narrow network that softmax is most of the work. Multiplications give
 # about 3, and those of the training may be in bfloat16; 8 is a bound.
@@ -152,11 +150,10 @@ def fit(config: PretrainConfig, size: TextSize, own_words: bool = True) -> Fit:
             words = size.repeated  # as `least_count` may choose
         if words < _WORDS_PER_NEGATIVE * training.softmax.negatives:
             training = replace(training, softmax=replace(training.softmax, kind="full"))
-    share, sentences = 1.0, size.sentences
-    if config.paths.heldout is None:
-        share = 1 - config.corpus.heldout_share
-        sentences -= heldout_sentences(sentences, config.corpus.heldout_share)
-    tokens = (size.tokens + size.sentences) * share  # each sentence has a `</S>`
+    cut_off, sentences = config.corpus.heldout_share if config.paths.heldout is None else 0.0, size.sentences
+    if cut_off:
+        sentences -= heldout_sentences(sentences, cut_off)
+    tokens = (size.tokens + size.sentences) * (1 - cut_off)  # each sentence has a `</S>`
 
     def updates() -> int:
         return max(1, round(tokens * training.epochs / training.tokens_per_update))
@@ -168,20 +165,18 @@ def fit(config: PretrainConfig, size: TextSize, own_words: bool = True) -> Fit:
         training = replace(training, streams=1 << max(0, sentences.bit_length() - 1))
     if before >= _enough_updates(config):
         return Fit(replace(config, training=training), before, updates())
-    while (
-        tokens * training.epochs < _ENOUGH_UPDATES * training.tokens_per_update
-        and training.streams // 2 >= _LEAST_STREAMS
-    ):
+    enough = _ENOUGH_UPDATES * training.steps * training.accumulate / training.epochs
+    while tokens < enough * training.streams and training.streams // 2 >= _LEAST_STREAMS:
         training = replace(training, streams=training.streams // 2)
     wanted = _FEW_UPDATES * training.tokens_per_update / max(1.0, tokens)
     if training.epochs < wanted:
         training = replace(training, epochs=max(training.epochs, min(_MOST_EPOCHS, float(math.ceil(wanted)))))
-    warmup = min(training.schedule.warmup_steps, updates() // _WARMUP_PART)
+    warmup = min(training.schedule.warmup_steps, updates() // _PART)
     training = replace(training, schedule=replace(training.schedule, warmup_steps=warmup))
-    every = min(evaluation.every, max(1, updates() // _EVALUATIONS))
+    every = min(evaluation.every, max(1, updates() // _PART))
     length = tokens / max(1, size.sentences)  # mean tokens of a sentence
     cost = _NARROW_EVALUATION_COST if config.bilm.dim < _NARROW else _EVALUATION_COST
-    affordable = every * training.tokens_per_update / (_EVALUATION_PART * cost * max(1.0, length))
+    affordable = every * training.tokens_per_update / (_PART * cost * max(1.0, length))
     evaluation = replace(
         evaluation,
         every=every,
@@ -192,5 +187,4 @@ def fit(config: PretrainConfig, size: TextSize, own_words: bool = True) -> Fit:
 
 
 def _enough_updates(config: PretrainConfig) -> int:
-    warmup, every = config.training.schedule.warmup_steps, config.evaluation.every
-    return max(_ENOUGH_UPDATES, _WARMUP_PART * warmup, _EVALUATIONS * every)
+    return max(_ENOUGH_UPDATES, _PART * config.training.schedule.warmup_steps, _PART * config.evaluation.every)

@@ -18,7 +18,7 @@ from small_run import OPTIONS, config_of, find_vocabulary, with_paths, write_tex
 from small_run import run as run_of
 from torch import nn
 
-from spacy_elmo.errors import CorpusError, ElmoError, OptionsError, SettingsError
+from spacy_elmo.errors import CorpusError, ElmoError, OptionsError, SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
 from spacy_elmo.pretraining.config import (
@@ -86,7 +86,7 @@ def test_what_is_kept_of_words_and_weights(given: PretrainConfig, tmp_path: Path
 
 def test_a_start_that_can_not_be_is_refused_before_anything_is_written(given: PretrainConfig, tmp_path: Path) -> None:
     (tmp_path / "init" / "softmax.hdf5").unlink()
-    with pytest.raises(SettingsError, match=r"there is no softmax\.hdf5"):
+    with pytest.raises(WeightsError, match=r"there is no softmax\.hdf5"):
         run_of(given, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     with pytest.raises(SettingsError, match=r"init: holds options\.json, weights\.hdf5, vocabulary\.txt, but no run"):
@@ -380,7 +380,7 @@ def test_what_can_not_start_is_refused_before_the_text_is_read(corpus: PreparedC
             check_new_run(tuning, output)
         (old / name).write_bytes(content)
     (old / "softmax.hdf5").unlink()
-    with pytest.raises(SettingsError, match=r"no softmax\.hdf5\..*a file of its own.* set training\.frozen_tokens"):
+    with pytest.raises(WeightsError, match=r"no softmax\.hdf5, .*a file of its own.* set training\.frozen_tokens"):
         check_new_run(tuning, output)
     check_new_run(tuning_of(paths={"init": old}, frozen_tokens=100), output)
 
