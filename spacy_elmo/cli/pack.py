@@ -23,8 +23,8 @@ def pack(
 ) -> None:
     """Write a smaller copy of a biLM.
 
-    The copy has rounded weights in compressed HDF5 files. They are stored as float32, so AllenNLP, bilm-tf and other
-    programs can read them. MODEL may also be a saved pipeline: the copy then has its biLM as it was tuned.
+    The copy has rounded weights in compressed HDF5 files. AllenNLP, bilm-tf and other programs can read them. MODEL may
+    also be a saved pipeline: the copy then has its biLM as it was tuned.
     """
     from ..pretraining.language_model import SOFTMAX
     from ..pretraining.pack import pack as pack_model

@@ -231,13 +231,6 @@ def read_weights(
         check_bytes(_n_bytes(table.values()), path, "the biLM", max_bytes)
         for dataset in datasets.values():
             check_dataset(dataset, TYPES, max_bytes)
-        kinds = {dataset.dtype.name for dataset in datasets.values()} - {TYPES[0]}
-        if kinds:
-            message = (
-                f"{path}: the weights are stored as {' and '.join(sorted(kinds))}, and were converted to float32. "
-                "Store them as float32 to read them faster."
-            )
-            warnings.warn(message, stacklevel=2)
         arrays = {}
         for name, entry in table.items():
             values = read_dataset(datasets[name])
@@ -272,7 +265,7 @@ def write_weights(
     """Write a weight file atomically.
 
     arrays: float32 arrays by parameter name (see `expected_parameters`).
-    compress: whether to use HDF5's filters shuffle and gzip. Only rounded weights become much smaller (see `pack`).
+    compress: see `write_hdf5`. Only rounded weights become much smaller (see `pack`).
 
     Raises WeightsError if the arrays are not the parameters, not float32 or not finite, if row 0 of the character
     embedding (the mask) is not zero, since the file has no place for it, or if the file can't be written.
