@@ -34,25 +34,21 @@ class Output(NamedTuple):
     def of(cls, path: str | Path, format: str | None, sharded: bool) -> Output:
         """Return what a path and a format mean (see `embed`). sharded: whether a size of shards was given."""
         path = expanded(path)
-        if str(path) in ("-", "."):
-            raise SettingsError(
-                f"the output is {shown(str(path))}. Expected the name of a file, like vectors.parquet, or of a "
-                "folder, which gets shards."
-            )
-        if format is not None and format not in FORMATS:
-            raise SettingsError(f"format is {shown(format)}. Expected one of {', '.join(FORMATS)}.")
         told = None if path.is_dir() else SUFFIXES.get(path.suffix.lower())
-        if format is None and told is None and path.suffix and not path.is_dir():
-            raise SettingsError(
-                f"{path}: the end of its name tells no format. Expected a name that ends in one of "
-                f"{', '.join(SUFFIXES)}, or a name without a dot for a folder; or say with format (--format) what "
-                "is meant."
-            )
-        if format is not None and told is not None and told != format:
-            raise SettingsError(
-                f"{path}: its name tells {told}, but format (--format) is {format}. Leave one of them out, or "
-                "change the name."
-            )
+        problem = None
+        if str(path) in ("-", "."):
+            problem = f"the output is {shown(str(path))}. Expected the name of a file, like vectors.parquet, or of a "
+            problem += "folder, which gets shards"
+        elif format is not None and format not in FORMATS:
+            problem = f"format is {shown(format)}. Expected one of {', '.join(FORMATS)}"
+        elif format is None and told is None and path.suffix and not path.is_dir():
+            problem = f"{path}: the end of its name tells no format. Expected one of {', '.join(SUFFIXES)}, or a name "
+            problem += "without a dot for a folder; or say with format (--format) what is meant"
+        elif format is not None and told is not None and told != format:
+            problem = f"{path}: its name tells {told}, but format (--format) is {format}. Leave one of them out, or "
+            problem += "change the name"
+        if problem:
+            raise SettingsError(f"{problem}.")
         chosen = format or told or "parquet"
         # HDF5 and npy are one file unless shards are asked for
         single = not sharded and not path.is_dir() and (told is not None or chosen in ("hdf5", "npy"))
@@ -60,25 +56,22 @@ class Output(NamedTuple):
 
     def check(self, sentence: bool, dtype: str, several: bool) -> None:
         """Raise SettingsError if the output can't have such vectors, or not be made by several processes."""
+        problem = None
         if self.single and several:
-            raise SettingsError(
-                f"{self.path} is one file, which one process writes. For several (workers, or the engine ray), "
-                "give a folder as the output: it gets shards."
+            problem = f"{self.path} is one file, which one process writes. For several (workers, or the engine ray), "
+            problem += "give a folder as the output: it gets shards"
+        elif sentence and self.format in ("hdf5", "spacy"):
+            problem = f"one vector a sentence was asked for (sentence, --sentence), which {self.format} can't hold "
+            problem += "here. Expected parquet, safetensors or npy"
+        elif not sentence and self.format == "npy":
+            problem = "an .npy file has one vector a sentence, but vectors of tokens were asked for. Add --sentence "
+            problem += "(sentence=True), or give another format"
+        elif self.format == "hdf5" and dtype != "float32":
+            problem = (
+                f"dtype is {dtype}, but HDF5 in AllenNLP's layout is float32. Leave it out, or give another format"
             )
-        if sentence and self.format in ("hdf5", "spacy"):
-            raise SettingsError(
-                f"one vector a sentence was asked for (sentence, --sentence), which {self.format} can't hold "
-                "here. Expected parquet, safetensors or npy."
-            )
-        if not sentence and self.format == "npy":
-            raise SettingsError(
-                "an .npy file has one vector a sentence, but vectors of tokens were asked for. Add --sentence "
-                "(sentence=True), or give another format."
-            )
-        if self.format == "hdf5" and dtype != "float32":
-            raise SettingsError(
-                f"dtype is {dtype}, but HDF5 in AllenNLP's layout is float32. Leave it out, or give another format."
-            )
+        if problem:
+            raise SettingsError(f"{problem}.")
 
 
 ENGINES = ("local", "ray")
@@ -161,14 +154,21 @@ def embed(
         lang = bilm.language  # here, since a process on another machine may not have the card
     settings = ShardSettings(bilm, target.format, selection, lang, tokenized, docs, code, text_field)
     files = sources_of([Path(name) for name in names], target.path)
-    summary = Summary(target.path, target.format)
+    summary, path = Summary(target.path, target.format), target.path
     items = _announced(read_items(files, text_column), progress)
-    if target.single:
-        _embed_into_file(names, files, items, settings, summary, progress)
-    else:
+    if not target.single:
         _embed_into_folder(items, settings, summary, engine, address, workers, shard_size, resume, progress)
-    if not summary.sentences:
-        raise summary.no_sentences(names)
+        summary.refuse_nothing(names)
+    elif any(path.exists() and file.exists() and path.samefile(file) for file in files):
+        raise CorpusError(EMBED_SAME.format(path=path))
+    else:
+        facts = ShardFacts(0, path.name, 0, "")
+
+        def check() -> None:  # before the file replaces an earlier one
+            summary.add(facts)
+            summary.refuse_nothing(names)
+
+        ShardWriter(settings).write_file(items, path, facts, refuse, progress, check)
     summary.seconds = time.monotonic() - begun
     return summary
 
@@ -191,27 +191,6 @@ def check_processes(engine: str, address: str | None, workers: int | None) -> No
             f"address is {shown(address)}, but only the engine ray has one. Leave it out, or add --engine ray "
             "(engine='ray')."
         )
-
-
-def _embed_into_file(
-    names: Sequence[Name],
-    files: list[Path],
-    items: Iterator[Item],
-    settings: ShardSettings,
-    summary: Summary,
-    progress: OnProgress,
-) -> None:
-    path = summary.output
-    if any(path.exists() and file.exists() and path.samefile(file) for file in files):
-        raise CorpusError(EMBED_SAME.format(path=path))
-    facts = ShardFacts(0, path.name, 0, "")
-
-    def check() -> None:
-        summary.add(facts)
-        if not facts.sentences:  # before the file replaces an earlier one
-            raise summary.no_sentences(names)
-
-    ShardWriter(settings).write_file(items, path, facts, refuse, progress, check)
 
 
 def _embed_into_folder(

@@ -214,9 +214,11 @@ class Summary:
         if facts.skipped and self.first_skipped is None:
             self.first_skipped = BadLine(*facts.skipped[0])
 
-    def no_sentences(self, sources: Sequence[str | os.PathLike[str]]) -> CorpusError:
-        example = f" ({self.first_skipped})" if self.first_skipped else ""
-        return CorpusError(
-            f"{', '.join(map(str, sources))}: no sentence that can be read; {self.blank + self.skipped:,} lines, "
-            f"{self.blank:,} of them blank, {self.skipped:,} bad{example}. Expected {EXPECTED}."
-        )
+    def refuse_nothing(self, sources: Sequence[str | os.PathLike[str]]) -> None:
+        """Raise CorpusError if there was no sentence."""
+        if not self.sentences:
+            example = f" ({self.first_skipped})" if self.first_skipped else ""
+            raise CorpusError(
+                f"{', '.join(map(str, sources))}: no sentence that can be read; {self.blank + self.skipped:,} lines, "
+                f"{self.blank:,} of them blank, {self.skipped:,} bad{example}. Expected {EXPECTED}."
+            )

@@ -55,6 +55,10 @@ class Item(NamedTuple):
     kind: Kind
     data: bytes | None
 
+    @property
+    def size(self) -> int:
+        return len(self.data or b"")
+
 
 @dataclass
 class Sentence:
@@ -91,20 +95,15 @@ class Shard(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        return sum(size_of(item) for item in self.items)
+        return sum(item.size for item in self.items)
 
     def digest(self) -> str:
         """Return a SHA-256 of where the items come from and of what they say."""
         digest = hashlib.sha256()
         for item in self.items:
-            data = b"" if item.data is None else item.data
-            digest.update(f"{item.source}\0{item.line}\0{item.kind}\0{len(data)}\0".encode("utf8", "surrogateescape"))
-            digest.update(data)
+            digest.update(f"{item.source}\0{item.line}\0{item.kind}\0{item.size}\0".encode("utf8", "surrogateescape"))
+            digest.update(item.data or b"")
         return digest.hexdigest()
-
-
-def size_of(item: Item) -> int:
-    return 0 if item.data is None else len(item.data)
 
 
 _COMMENT = re.compile(r"#\s*(sent_id|text)\s*=\s*(.*)")
@@ -159,8 +158,7 @@ _ENDS = frozenset(Sentencizer.default_punct_chars)
 _WORD = re.compile(r"\S+")
 
 
-def words_at_blanks(text: str) -> tuple[list[str], Offsets]:
-    """Return the words of a text whose words are separated by blanks, and their places, as `words_and_offsets` does."""
+def _words_at_blanks(text: str) -> tuple[list[str], Offsets]:
     matches = list(_WORD.finditer(text))
     return [match[0] for match in matches], [match.span() for match in matches]
 
@@ -176,7 +174,7 @@ class Parser:
 
     def __init__(self, tokenizer: Tokenize | None, docs: bool, text_field: str | None = None) -> None:
         self._split: Callable[[str], tuple[list[str], Offsets]]
-        self._split = words_at_blanks if tokenizer is None else tokenizer.words_and_offsets
+        self._split = _words_at_blanks if tokenizer is None else tokenizer.words_and_offsets
         self._docs, self._text_field = docs, text_field
 
     def __call__(self, item: Item) -> Document | None:
@@ -368,7 +366,7 @@ def parts_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     held, n = [], 0
     for item in items:
         held.append(item)
-        n += size_of(item)
+        n += item.size
         if n >= size:
             yield held
             held, n = [], 0

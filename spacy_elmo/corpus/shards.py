@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..formats.text import Unusable
 from .bilm import BiLMChoice, EmbeddingBiLM
 from .manifest import ShardFacts
-from .reading import Document, Item, Parser, Shard, parts_of, size_of
+from .reading import Document, Item, Parser, Shard, parts_of
 from .writing import NEEDS, Selection, required, vector_file
 
 Format = Literal["parquet", "hdf5", "spacy", "safetensors", "npy"]
@@ -40,7 +40,7 @@ def windows(
 
     def read_ahead(n_bytes: int) -> None:
         while sum(size for size, _ in parsed) < n_bytes and (part := next(parts, None)) is not None:
-            parsed.append((sum(map(size_of, part)), beside.submit(parse_all, part)))
+            parsed.append((sum(item.size for item in part), beside.submit(parse_all, part)))
 
     parts = parts_of(items, _READ_BYTES)
     documents: list[Document] = []

@@ -1,4 +1,4 @@
-"""What is written of the layers of a sentence, and the five formats of files that it is written to."""
+"""What is written of the layers of a sentence; the five formats of files that it is written to, and found in."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from ..errors import SettingsError, VectorsError, shown
+from ..errors import CorpusError, ElmoError, NotEmbeddedError, SettingsError, VectorsError, shown
 from ..formats.atomic import replacing, writing
 from ..formats.paths import expanded
 from ..formats.strict_json import read_json
 from ..formats.text import line_of
-from ..formats.vectors import VectorsWriter
+from ..formats.vectors import VectorsWriter, read_vectors
 from ..models.types import is_number
-from ..pipeline.attributes import TOKENS, VECTORS, annotate, key, mix_parameters, tokens_of
+from ..pipeline.attributes import TOKENS, VECTORS, annotate, key, layers_of, mix_parameters, tokens_of, vectors_of
+from .manifest import MANIFEST, SHARDS
 from .reading import Document, Sentence
 
 Array = npt.NDArray[Any]
@@ -55,21 +56,19 @@ class Selection:
             raise SettingsError(f"dtype is {shown(dtype)}. Expected {' or '.join(DTYPES)}.")
         if str(layers) in NAMES:
             return cls(str(layers), dtype=dtype, sentence=sentence)
-        is_path = isinstance(layers, str | os.PathLike)
-        layers = expanded(layers) if isinstance(layers, str | os.PathLike) else layers
-        if not isinstance(layers, Mapping) and not (is_path and Path(layers).is_file()):
-            got = shown(str(layers) if is_path else layers)
+        path = expanded(layers) if isinstance(layers, str | os.PathLike) else None
+        if not isinstance(layers, Mapping) and not (path and path.is_file()):
+            got = shown(str(path) if path else layers)
             raise SettingsError(
                 f"layers is {got}, which is no file. Expected one of {', '.join(NAMES)}, or a JSON file with the "
                 'weights of a mix, such as {"w": [0.0, 1.0, 0.0], "gamma": 1.0} (in Python also a dict).'
             )
         try:
-            mix = layers if isinstance(layers, Mapping) else read_json(Path(layers), _MOST_BYTES)
-            weights, gamma = _mix_of(mix)
+            weights, gamma = _mix_of(read_json(path, _MOST_BYTES) if path else layers)
         except (OSError, ValueError) as error:
             raise SettingsError(
-                f"{layers if is_path else 'layers'}: not the weights of a mix ({error}). Expected a JSON object "
-                'with "w", a weight for each layer before the softmax, and perhaps "gamma".'
+                f'{path or "layers"}: not the weights of a mix ({error}). Expected a JSON object with "w", a weight '
+                'for each layer before the softmax, and perhaps "gamma".'
             ) from error
         return cls("mix", weights, gamma, dtype, sentence)
 
@@ -172,39 +171,34 @@ def vector_file(
 
 
 def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDWR)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
 
 
 ROW_GROUP_BYTES = 64 << 20  # of vectors
 
 
-def _text_of(document: Document, sentence: Sentence) -> str | None:
-    if document.text is None or not sentence.offsets:
-        return None
-    return document.text[sentence.offsets[0][0] : sentence.offsets[-1][1]]
-
-
-def _places(sentence: Sentence, side: int) -> list[int] | None:
-    return None if sentence.offsets is None else [place[side] for place in sentence.offsets]
-
-
-# The columns beside the vectors: name, type ([...] is a list of it), and what is in it, of a document, the number of
-# a sentence in it and the sentence.
-_COLUMNS: dict[str, tuple[str, Callable[[Document, int, Sentence], Any]]] = {
-    "id": ("string", lambda document, number, sentence: document.id),
-    "source": ("string", lambda document, number, sentence: document.source),
-    "line": ("int64", lambda document, number, sentence: document.line),
-    "sentence": ("int32", lambda document, number, sentence: number),
-    "text": ("string", lambda document, number, sentence: _text_of(document, sentence)),
-    "tokens": ("[string]", lambda document, number, sentence: sentence.tokens),
-    "starts": ("[int32]", lambda document, number, sentence: _places(sentence, 0)),
-    "ends": ("[int32]", lambda document, number, sentence: _places(sentence, 1)),
-    "meta": ("string", lambda document, number, sentence: document.meta),
+# The columns beside the vectors, and their types; [...] is a list.
+_COLUMNS = {
+    "id": "string",
+    "source": "string",
+    "line": "int64",
+    "sentence": "int32",
+    "text": "string",
+    "tokens": "[string]",
+    "starts": "[int32]",
+    "ends": "[int32]",
+    "meta": "string",
 }
+
+
+def _row(document: Document, number: int, sentence: Sentence) -> tuple[Any, ...]:
+    """Return the values of these columns."""
+    text, starts, ends = None, None, None
+    if sentence.offsets is not None:
+        starts, ends = [start for start, _ in sentence.offsets], [end for _, end in sentence.offsets]
+        text = document.text[starts[0] : ends[-1]] if document.text is not None and starts else None
+    return (document.id, document.source, document.line, number, text, sentence.tokens, starts, ends, document.meta)
 
 
 @contextmanager
@@ -214,11 +208,11 @@ def _parquet(path: Path, temporary: Path, selection: Selection, n_layers: int, w
     names = selection.columns(n_layers)
     vector = arrow.list_(arrow.type_for_alias(selection.dtype), width)
     fields = []
-    for name, (kind, _) in _COLUMNS.items():
+    for name, kind in _COLUMNS.items():
         of_value = arrow.type_for_alias(kind.strip("[]"))
         fields.append((name, arrow.list_(of_value) if kind.startswith("[") else of_value))
     schema = arrow.schema(fields + [(name, vector if selection.sentence else arrow.list_(vector)) for name in names])
-    packed = {name + ".list.element" * kind.startswith("["): "zstd" for name, (kind, _) in _COLUMNS.items()}
+    packed = {name + ".list.element" * kind.startswith("["): "zstd" for name, kind in _COLUMNS.items()}
     # vectors hardly pack, and no value is there twice
     depth = ".list.element" if selection.sentence else ".list.element.list.element"
     plain = dict.fromkeys((name + depth for name in names), "none")
@@ -248,10 +242,9 @@ def _parquet(path: Path, temporary: Path, selection: Selection, n_layers: int, w
     def write(document: Document, vectors: Sequence[Array]) -> None:
         nonlocal n_bytes
         for number, (sentence, array) in enumerate(zip(document.sentences, vectors)):
-            for name, (_, value) in _COLUMNS.items():
-                columns[name].append(value(document, number, sentence))
-            for name, part in zip(names, selection.by_column(array)):
-                columns[name].append(part)
+            row = (*_row(document, number, sentence), *selection.by_column(array))
+            for column, value in zip(columns.values(), row):
+                column.append(value)
             n_bytes += array.nbytes
             if n_bytes >= ROW_GROUP_BYTES:
                 flush()
@@ -297,9 +290,7 @@ def _docbin(path: Path, temporary: Path, selection: Selection, n_layers: int, wi
 
     def write(document: Document, vectors: Sequence[Array]) -> None:
         words = [word for sentence in document.sentences for word in sentence.tokens]
-        starts: list[bool | int | None] = [
-            i == 0 for sentence in document.sentences for i in range(len(sentence.tokens))
-        ]
+        starts: Any = [i == 0 for sentence in document.sentences for i in range(len(sentence.tokens))]
         places = [place for sentence in document.sentences for place in sentence.offsets or []]
         spaces = None  # the text is not known
         if len(places) == len(words):
@@ -379,3 +370,123 @@ FORMATS: dict[str, Callable[[Path, Path, Selection, int, int], AbstractContextMa
 NEEDS = {"parquet": "pyarrow.parquet", "safetensors": "safetensors.numpy"}  # modules of optional packages
 # the ends of names that say the format, and of those the one that a shard's name has
 SUFFIXES = {f".{name}": name for name in FORMATS} | {".h5": "hdf5"}
+
+
+# Finding what was written
+
+
+class FoundSentence(NamedTuple):
+    """A sentence of an output, with None for what its format does not hold.
+
+    vectors: *Shape:* (layers, tokens, width) or (tokens, width), or without tokens if there is one for the sentence.
+    """
+
+    vectors: Array
+    tokens: list[str] | None = None
+    source: str | None = None
+    line: int | None = None
+
+
+def find_sentence(output: str | os.PathLike[str], number: int) -> FoundSentence:
+    """Return a sentence of what `embed` has written: a file of any format, or a folder with all shards up to it.
+
+    number: counted from 0 over all sentences of the output, in the order of the input.
+    Raises CorpusError if there is no such sentence, and ElmoError if the output can't be read.
+    """
+    path, place, found = expanded(output), number, None
+    try:
+        if isinstance(number, int | np.integer) and number >= 0:
+            if path.is_dir():
+                path, place = _shard_of(path, number)
+            format = SUFFIXES.get(path.suffix.lower())
+            if format is None or not path.is_file():
+                raise CorpusError(f"{path}: no output of embed. Expected one of its files, or its folder of shards.")
+            found = READERS[format](path, place)
+    except ElmoError:
+        raise
+    except Exception as error:  # each library has errors of its own
+        reason = str(error) or type(error).__name__
+        raise CorpusError(
+            f"{path}: damaged, cut short, or not written by embed ({reason}). Expected its output: give the same "
+            "command again to make it, for a folder with --no-resume."
+        ) from error
+    if found is None:
+        raise CorpusError(f"{output}: no sentence {shown(number)}. Expected a whole number, counted from 0.")
+    return found
+
+
+def _shard_of(folder: Path, number: int) -> tuple[Path, int]:
+    lines = (folder / MANIFEST).read_bytes().splitlines()[1:] if (folder / MANIFEST).exists() else []
+    shards = sorted((json.loads(line) for line in lines), key=lambda facts: int(facts["shard"]))
+    place = number
+    for i, facts in enumerate(shards):
+        if facts["shard"] != i:
+            raise CorpusError(f"{folder}: the shard {i} is missing. Give the same command again, to make it.")
+        if place < facts["sentences"]:
+            return folder / SHARDS / facts["file"], place
+        place -= facts["sentences"]
+    raise CorpusError(f"{folder}: {number - place:,} sentences in {len(shards):,} shards, so there is no {number:,}.")
+
+
+def _find_parquet(path: Path, place: int) -> FoundSentence | None:
+    file = required("pyarrow.parquet").ParquetFile(path)
+    for group in range(file.num_row_groups):
+        n_rows = file.metadata.row_group(group).num_rows
+        if place < n_rows:
+            [row] = file.read_row_group(group).slice(place, 1).to_pylist()
+            names = [name for name in row if name.startswith("layer_") or name in ("vector", "vectors")]
+            arrays = [np.array(row[name], np.float32) for name in names]
+            vectors = np.stack(arrays) if names[0].startswith("layer_") else arrays[0]
+            return FoundSentence(vectors, row["tokens"], row["source"], row["line"])
+        place -= n_rows
+    return None
+
+
+def _find_hdf5(path: Path, place: int) -> FoundSentence | None:
+    for text, vectors in read_vectors(path, first=place):
+        tokens = None if text is None else [word.replace("\u2423", " ") for word in text.split()]
+        return FoundSentence(vectors, tokens)
+    return None
+
+
+def _find_docbin(path: Path, place: int) -> FoundSentence | None:
+    for doc in DocBin().from_disk(path).get_docs(Vocab()):
+        sentences = list(doc.sents)
+        if place < len(sentences):
+            sentence = sentences[place]
+            try:
+                vectors: Any = layers_of(sentence, attr="elmo")
+            except NotEmbeddedError:
+                vectors = vectors_of(sentence, attr="elmo")
+            data: dict[Any, Any] = doc.user_data
+            return FoundSentence(vectors, [token.text for token in sentence], data["source"], data["line"])
+        place -= len(sentences)
+    return None
+
+
+def _find_safetensors(path: Path, place: int) -> FoundSentence | None:
+    with required("safetensors").safe_open(path, "numpy") as file:
+        sentences, ends = json.loads(file.metadata()["sentences"]), file.get_tensor("ends")
+        if place >= len(sentences):
+            return None
+        names = sorted((name for name in file.keys() if name != "ends"), key=lambda name: (len(name), name))  # noqa: SIM118
+        one = file.get_slice(names[0]).get_shape()[0] != ends[-1] or names == ["vector"]  # a row a sentence
+        start, end = (place, place + 1) if one else (int(ends[place - 1]) if place else 0, int(ends[place]))
+        arrays = [file.get_slice(name)[start:end] for name in names]
+    vectors = np.stack(arrays) if names[0].startswith("layer_") else arrays[0]
+    facts = sentences[place]
+    return FoundSentence(vectors[..., 0, :] if one else vectors, facts["tokens"], facts["source"], facts["line"])
+
+
+def _find_npy(path: Path, place: int) -> FoundSentence | None:
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return FoundSentence(np.array(array[place])) if place < len(array) else None
+
+
+READERS: dict[str, Callable[[Path, int], FoundSentence | None]] = {
+    "parquet": _find_parquet,
+    "hdf5": _find_hdf5,
+    "spacy": _find_docbin,
+    "safetensors": _find_safetensors,
+    "npy": _find_npy,
+}
