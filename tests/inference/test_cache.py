@@ -12,7 +12,6 @@ import signal
 import sqlite3
 import sys
 import tempfile
-import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -563,39 +562,6 @@ def test_processes_that_write_at_the_same_time(path: Path) -> None:
     for array in same.values():
         assert array[0, 0, 0] in (0, 1, 2)
         assert (array == array[0, 0, 0]).all()
-
-
-@pytest.mark.slow
-def test_forks_while_threads_read_and_write(path: Path) -> None:
-    file, items = LayersFile(path), random_layers(100)
-    file.write(items)
-    stop = threading.Event()
-
-    def busy(number: int) -> int:
-        count = 0
-        while not stop.is_set():
-            file.write({b"%d %d" % (number, count): np.zeros((3, 2, 4), np.float32)})
-            assert len(file.read(list(items)[:20])) == 20
-            count += 1
-        return count
-
-    def child(number: int) -> None:
-        assert_same(file.read(list(items)), items)
-        file.write({b"child %d" % number: np.full((3, 2, 4), number, np.float32)})
-
-    with ThreadPoolExecutor(2) as pool:
-        counts = [pool.submit(busy, number) for number in range(2)]
-        try:
-            for process in [forked(lambda number=number: child(number)) for number in range(8)]:
-                joined(process)
-        finally:
-            stop.set()
-        for number, count in enumerate(counts):
-            keys = [b"%d %d" % (number, i) for i in range(count.result())]
-            assert keys
-            assert len(file.read(keys)) == len(keys)
-    children = {b"child %d" % number: np.full((3, 2, 4), number, np.float32) for number in range(8)}
-    assert_same(file.read(list(children)), children)
 
 
 @pytest.mark.parametrize("name", [":memory:", "file:x?mode=memory", "a b#%41?.é", "-"])

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import multiprocessing
-import threading
-import time
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -173,33 +169,3 @@ def test_an_empty_cache_gives_the_same_bits_and_a_warm_one_nearly(bilm: BiLM) ->
     for a, b, c in zip(cold, first.run(sentences), Engine.of(bilm).run(sentences)):
         np.testing.assert_allclose(a, b, **CLOSE)
         np.testing.assert_allclose(a, c, **CLOSE)
-
-
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs processes that fork")
-def test_a_fork_while_a_thread_reads(bilm: BiLM, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As nlp.pipe with n_process does in a server whose threads embed: the child must not wait for the lock."""
-    vectors, inside = vectors_of(bilm, 10), threading.Event()
-    expected = vectors(["a", "b"])
-    gather, parent = word_vectors.gather_rows, threading.current_thread()
-
-    def slow(*arguments: Any) -> None:
-        gather(*arguments)
-        if threading.current_thread() is not parent:
-            inside.set()
-            time.sleep(0.5)
-
-    monkeypatch.setattr(word_vectors, "gather_rows", slow)
-    child = multiprocessing.get_context("fork").Process(
-        target=lambda: torch.testing.assert_close(vectors(["a", "b"]), expected, rtol=0, atol=0)
-    )
-    with ThreadPoolExecutor(1) as pool:
-        read = pool.submit(vectors, ["a"])
-        assert inside.wait(60)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads
-            child.start()
-        child.join(20)
-        if child.exitcode is None:
-            child.kill()
-        torch.testing.assert_close(read.result(), expected[:-1], rtol=0, atol=0)
-    assert child.exitcode == 0

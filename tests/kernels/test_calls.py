@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import ctypes
-import math
 import re
 from pathlib import Path
 
@@ -60,11 +59,6 @@ def test_rows_any_number_of_values_apart() -> None:
             kernels.address_of_rows("x", bad, torch.float32, shape)
 
 
-@pytest.mark.parametrize(("clip", "bound"), [(None, math.inf), (3.0, 3.0), (0.0, 0.0)])
-def test_no_clip_is_an_infinite_bound(clip: float | None, bound: float) -> None:
-    assert kernels.bound(clip) == bound
-
-
 def test_who_calls_a_loop_gets_addresses_from_the_helper_alone() -> None:
     signatures = {*kernels.SIGNATURES, *kernels.AMX_SIGNATURES}
     callers = []
@@ -112,8 +106,3 @@ def test_fields(struct: type[ctypes.Structure]) -> None:
     assert all(fields)
     of_c = [(f[3], ctypes.c_void_p if f[2] else KINDS[f[1]]) for f in fields if f]
     assert of_c == list(struct._fields_)
-
-
-@pytest.mark.parametrize(("rows", "padded"), [(0, 0), (1, 32), (32, 32), (33, 64)])
-def test_padded(rows: int, padded: int) -> None:
-    assert constants.padded(rows) == padded

@@ -57,17 +57,6 @@ def test_carried_over_batches_of_other_sizes(case: Case, first: list[list[str]],
             assert largest_difference(got, wanted) == 0
 
 
-@few
-@given(cases(), sentence_lists)
-def test_alone_or_in_a_batch(case: Case, sentences: list[list[str]]) -> None:
-    together, end = run(case.bilm, sentences)
-    for row, sentence in enumerate(sentences):
-        (alone,), state = run(case.bilm, [sentence])
-        assert largest_difference(together[row], alone) <= 1e-12
-        for got, wanted in zip(row_of(end, row), row_of(state, 0), strict=True):
-            assert largest_difference(got, wanted) <= 1e-12
-
-
 @pytest.mark.slow
 @few
 @given(cases(), sentence_lists, st.integers(1, 3))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
-from bilm_cases import Case, case_of, character_ids, largest_difference, random_datasets, run
+from bilm_cases import Case, case_of, character_ids, largest_difference, random_datasets
 from torch import Tensor
 
 from spacy_elmo import kernels
@@ -233,16 +233,6 @@ def test_two_backward_passes_and_no_second_derivative(products: torch.dtype) -> 
             got.square().sum().backward(retain_graph=True)
 
 
-def test_keep_0_starts_a_row_from_the_zero_state() -> None:
-    inputs, keep = drawn(2, True).inputs, forgetting()
-    hidden, cells = scan(inputs, keep, Clips(None, None))
-    x, *weights, h0, c0, w_p = inputs
-    anew = scan([x[:, 1:], *weights, torch.zeros_like(h0), torch.zeros_like(c0), w_p], None, Clips(None, None))
-    assert keep[:, 3, 0].tolist() == [1, 0, 1, 1, 1]  # row 3 forgets before step 1
-    assert largest_difference(hidden[:, 1:, 3], anew[0][:, :, 3]) <= 1e-12
-    assert largest_difference(cells[:, 1:, 3], anew[1][:, :, 3]) <= 1e-12
-
-
 @pytest.mark.usefixtures("cell")
 @pytest.mark.parametrize("bound", [0.7, 3.0, 3.1])  # 0.7 and 3.1 are rounded down
 @pytest.mark.parametrize("amx", [False, True])
@@ -306,23 +296,3 @@ def test_each_clip_bounds_its_own_values(clip: str | None) -> None:
         else:
             assert np.abs(values).max() > BOUND
             assert not (np.abs(values) == BOUND).any()
-
-
-def test_the_skip_connection_is_added_after_the_clip() -> None:
-    (layers,), _ = run(case_with(proj_clip=BOUND).bilm, [SENTENCE])
-    assert np.abs(layers[1]).max() == BOUND
-    assert BOUND < np.abs(layers[2]).max() <= 2 * BOUND
-
-
-@pytest.mark.parametrize(
-    ("changes", "unclipped"),
-    [
-        ({"cell_clip": 50.0, "proj_clip": 50.0}, {}),  # they do not bind
-        ({"dim": 5, "proj_clip": 0.01}, {"dim": 5}),  # there is no projection
-    ],
-)
-def test_clips_that_change_nothing(changes: dict[str, float | None], unclipped: dict[str, float | None]) -> None:
-    (layers,), _ = run(case_with(**changes).bilm, [SENTENCE])
-    (free,), _ = run(case_with(**unclipped).bilm, [SENTENCE])
-    assert np.abs(layers[1]).max() > 0.01
-    assert largest_difference(layers, free) == 0
