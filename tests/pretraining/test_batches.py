@@ -148,14 +148,14 @@ def test_an_epoch_is_a_permutation_that_reads_block_by_block(n: int, block: int)
     assert sum(a != b for a, b in pairwise(blocks)) == -(-n // block) - 1
 
 
-N_IDS, STEPS, RANGE = 12, 7, StreamRange(12, 4, 6)
+STEPS, RANGE = 7, StreamRange(12, 4, 6)
 
 
 @contextmanager
 def both(
     corpus: PreparedCorpus, readers: int, vocabulary: Vocabulary | None = None
 ) -> Iterator[tuple[Streams, ReadAhead]]:
-    given = (corpus, vocabulary or Vocabulary.build(corpus, size=40), N_IDS, RANGE, 8, 3)
+    given = (corpus, vocabulary or Vocabulary.build(corpus, size=40), SIZE, RANGE, 8, 3)
     ahead = ReadAhead(Streams(*given), readers, STEPS)
     try:
         yield Streams(*given), ahead
@@ -236,7 +236,7 @@ from spacy_elmo.pretraining.prepared import PreparedCorpus
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 corpus = PreparedCorpus({str(corpus.folder)!r})
 child = os.fork()
-streams = Streams(corpus, Vocabulary.build(corpus, size=40), {N_IDS}, StreamRange(12, 4, 6), 8, 3)
+streams = Streams(corpus, Vocabulary.build(corpus, size=40), {SIZE}, StreamRange(12, 4, 6), 8, 3)
 ahead = ReadAhead(streams, readers=3, steps=500)
 ahead.next(500)
 if not child:

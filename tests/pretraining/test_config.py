@@ -172,8 +172,8 @@ def test_defaults_fill_what_is_left_out() -> None:
 
 
 def test_overrides_reach_sections_that_are_not_in_the_file() -> None:
-    overrides = {"training.optimizer.name": "adagrad", "training.epochs": 2, "training.softmax.cutoffs": [5, 9]}
-    config = read(SHORT, overrides | {"bilm.lstm.dim": 8, "bilm.char_cnn.embedding.dim": 7})
+    overrides = {"training.optimizer.name": "adagrad", "training.softmax.cutoffs": [5, 9], "bilm.lstm.dim": 8}
+    config = read(SHORT, overrides | {"training.epochs": 2, "bilm.char_cnn.embedding.dim": 7})
     assert (config.training.optimizer.name, config.training.epochs) == ("adagrad", 2)
     assert config.training.softmax == SoftmaxSettings("full", cutoffs=(5, 9))
     assert (config.bilm.dim, config.bilm.char_dim) == (8, 7)
@@ -227,7 +227,10 @@ def test_unknown_names_are_refused(key: str, nearest: str) -> None:
         ({"training.total_tokens": 0.5}, "training.total_tokens is 0.5. Expected a whole number, 1 or more, or null."),
         ({"training.device": "tpu"}, 'training.device is \'tpu\'. Expected one of "cpu", "cuda".'),
         ({"training.dropout": 1}, "training.dropout is 1. Expected a number, 0 or more and less than 1."),
-        ({"training.streams": {"a": 1}}, "training.streams is {'a': 1}. Expected a whole number, 1 or more and at most 1,000,000."),
+        (
+            {"training.streams": {"a": 1}},
+            "training.streams is {'a': 1}. Expected a whole number, 1 or more and at most 1,000,000.",
+        ),
         ({"training.softmax": 3}, "training.softmax is 3. Expected the section [training.softmax]."),
         ({"paths.train": None}, "paths.train is missing. Expected a value for it"),
         ({"paths.train": "${nothing.x}"}, "not a configuration ("),
@@ -273,22 +276,17 @@ def test_what_is_written_reads_the_same() -> None:
 # The help
 
 
-def keys_of(text: str) -> list[str]:
-    """All settings of a config, read without the package's help."""
+def test_every_setting_has_a_help_text_of_its_own() -> None:
+    """The settings are read from a config without the package's help."""
     section, keys = "", []
-    for line in text.splitlines():
+    for line in TEXT.splitlines():
         if line.startswith("["):
             section = line.strip("[]")
         elif " = " in line and not section.startswith("bilm"):
             keys.append(f"{section}.{line.split(' = ')[0]}")
-    return keys
-
-
-def test_every_setting_has_a_help_text_of_its_own() -> None:
     found = [setting for setting in settings() if "." in setting.key]
-    assert [setting.key for setting in found] == keys_of(TEXT)
-    texts = [setting.help for setting in found]
-    assert len(set(texts)) == len(texts)
+    assert [setting.key for setting in found] == keys
+    assert len({setting.help for setting in found}) == len(found)
 
 
 def test_comments_stand_above_their_settings() -> None:

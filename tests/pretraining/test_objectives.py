@@ -7,7 +7,6 @@ import math
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -230,29 +229,6 @@ def test_accumulated_batches_give_the_mean_of_their_gradients(
         other_rows = mean.clone()
         other_rows[rows] = 0
         assert not other_rows.any()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("name", "frozen"), [("adamw", 0), ("muon", 0), ("adagrad", 0), ("muon", 3 * TOKENS)])
-def test_a_restored_trainer_makes_the_same_updates(corpus: PreparedCorpus, kind: str, name: str, frozen: int) -> None:
-    """Bit by bit, with the same dropout masks, and also from the middle of the frozen part."""
-    optimizer = OptimizerSettings(name, learning_rate=0.01)
-    config = config_of(kind, dropout=0.3, frozen_tokens=frozen, optimizer=optimizer)
-    going, _ = watched(config, corpus)
-    with going:
-        for _ in range(2):
-            going.step()
-        saved = going.state_arrays()
-        later = [going.step() for _ in range(3)]
-    restored = trainer_of(config, model_of(config, corpus), corpus)
-    with restored:
-        restored.restore(saved)
-        assert [restored.step() for _ in range(3)] == later
-    one, other = going.state_arrays(), restored.state_arrays()
-    assert one.keys() == other.keys()
-    for array in one:
-        np.testing.assert_array_equal(one[array], other[array], err_msg=array)
 
 
 def test_more_negatives_than_words(corpus: PreparedCorpus) -> None:

@@ -48,30 +48,27 @@ def reasons(content: bytes | str, path: Path) -> list[tuple[int, str]]:
     return [(line, reason) for _, line, reason in report.bad]
 
 
-# Formats
+RECORDS = [
+    {"text": "a b  c"},
+    {"tokens": ["d", "\n", "e"], "text": "other"},
+    {"text": " "},
+    {"tokens": []},
+    {"text": "f"},
+]
 
 
 @pytest.mark.parametrize("packed", PACKERS)
-def test_text(packed: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "content", "report"),
+    [
+        ("a.txt", TEXT, Report(lines=4, sentences=3, tokens=6, blank=1)),
+        ("a.jsonl", "\n".join(map(json.dumps, RECORDS)) + "\n\n", Report(lines=6, sentences=3, tokens=6, blank=3)),
+    ],
+)
+def test_text_and_json_lines(name: str, content: str, report: Report, packed: str, tmp_path: Path) -> None:
     """A byte order mark is no letter."""
-    sentences, report = read(written(tmp_path / f"a.txt{packed}", PACKERS[packed](f"\ufeff{TEXT}".encode())))
-    assert sentences == SENTENCES
-    assert report == Report(lines=4, sentences=3, tokens=6, blank=1)
-
-
-@pytest.mark.parametrize("packed", PACKERS)
-def test_json_lines(packed: str, tmp_path: Path) -> None:
-    lines = [
-        {"text": "a b  c"},
-        {"tokens": ["d", "\n", "e"], "text": "other"},
-        {"text": " "},
-        {"tokens": []},
-        {"text": "f"},
-    ]
-    content = "\ufeff" + "\n".join(map(json.dumps, lines)) + "\n\n"
-    sentences, report = read(written(tmp_path / f"a.jsonl{packed}", PACKERS[packed](content.encode())))
-    assert sentences == SENTENCES
-    assert report == Report(lines=6, sentences=3, tokens=6, blank=3)
+    path = written(tmp_path / f"{name}{packed}", PACKERS[packed](f"\ufeff{content}".encode()))
+    assert read(path) == (SENTENCES, report)
 
 
 def test_a_doc_bin(tmp_path: Path) -> None:
@@ -111,16 +108,10 @@ def test_a_language_whose_tokenizer_is_not_installed(tmp_path: Path, monkeypatch
     assert "PyThaiNLP" in str(caught.value)
 
 
-# What ends lines and words
-
-
 def test_annotated_words_are_no_text(tmp_path: Path) -> None:
     path = written(tmp_path / "a.conllu.gz", gzip.compress(b"1\ta\n"))
     with pytest.raises(CorpusError, match=r"a\.conllu.*convert it to \.spacy with python -m spacy convert"):
         read(path)
-
-
-# Bad lines
 
 
 def test_bad_text(tmp_path: Path) -> None:
@@ -162,9 +153,6 @@ def test_ten_bad_lines_are_listed(tmp_path: Path) -> None:
     assert str(report.bad[0]).startswith(f"{tmp_path / 'a.txt'}, line 1: not UTF-8")
 
 
-# Damaged files
-
-
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
 def test_damaged_archives(suffix: str, tmp_path: Path) -> None:
     content = "".join(f"{i * 7919 % 10007} {i}\n" for i in range(4_000)).encode()
@@ -192,9 +180,6 @@ def test_zstd_without_zstandard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(CorpusError, match=r"pip install zstandard"):
         read(path)
-
-
-# Sources
 
 
 def test_all_files_of_a_folder_are_read_in_sorted_order(tmp_path: Path) -> None:

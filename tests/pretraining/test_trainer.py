@@ -12,14 +12,14 @@ import h5py
 import numpy as np
 import pytest
 import torch
-from small_run import OPTIONS, config_of, last_checkpoint, run, with_paths, write_text
+from small_run import OPTIONS, STEPS, STREAMS, config_of, last_checkpoint, run, with_paths, write_text
 
 from spacy_elmo.errors import CheckpointError, SettingsError
 from spacy_elmo.formats import read_weights
 from spacy_elmo.modules import loading
 from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.checkpoint import Checkpoints
-from spacy_elmo.pretraining.config import PretrainConfig, SoftmaxSettings, TrainingSettings
+from spacy_elmo.pretraining.config import OptimizerSettings, PretrainConfig, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.distributed import Group
 from spacy_elmo.pretraining.evaluating import Reporter
 from spacy_elmo.pretraining.pack import pack
@@ -75,14 +75,24 @@ def test_training_is_the_same_and_the_average_is_saved(config: PretrainConfig, t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["full", "adaptive", "few bits"])
-def test_a_resumed_run_has_the_same_bits(config: PretrainConfig, tmp_path: Path, kind: str) -> None:
-    if kind == "few bits":
+@pytest.mark.parametrize(
+    ("kind", "optimizer", "tuning"),
+    [
+        *((kind, name, {}) for kind in ("sampled", "full", "adaptive") for name in ("adamw", "muon", "adagrad")),
+        *((kind, "muon", {"frozen_tokens": (UPDATES - 1) * STREAMS * STEPS}) for kind in ("sampled", "full")),
+        ("full", "muon", {"weight_bits": 4}),
+    ],
+)
+def test_a_resumed_run_has_the_same_bits(
+    config: PretrainConfig, tmp_path: Path, kind: str, optimizer: str, tuning: dict[str, int]
+) -> None:
+    """With dropout; also from the middle of the frozen part."""
+    if tuning:
         run(config, tmp_path / "init")
         config = with_paths(config, init=tmp_path / "init" / "model-last")
-        whole = replace(config, training=replace(config.training, weight_bits=4))
-    else:
-        whole = replace(config, training=replace(config.training, softmax=SoftmaxSettings(kind, cutoffs=(10,))))
+    changes: dict[str, Any] = {"softmax": SoftmaxSettings(kind, 9, (10,)), "dropout": 0.3, **tuning}
+    changes["optimizer"] = OptimizerSettings(optimizer, learning_rate=0.01)
+    whole = replace(config, training=replace(config.training, **changes))
     run(whole, tmp_path / "whole")
     shutil.copytree(tmp_path / "whole", tmp_path / "interrupted")
     (tmp_path / "interrupted" / "checkpoints" / f"step-{UPDATES:09}.h5").unlink()
