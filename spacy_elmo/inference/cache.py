@@ -177,8 +177,8 @@ class LayersFile:
         except (*_PROBLEMS, OSError) as error:
             raise self._error(
                 f"the cached layers can't be opened or read ({error}). If another run uses the file, wait for it. If "
-                "the folder can't be written to, set cache_file to another place. Delete the file only if it is "
-                "damaged."
+                "the folder can't be written to or has no room, set cache_file to another place. Delete the file only "
+                "if it is damaged."
             ) from error
         self._damaged -= result.keys()
         return result
@@ -190,7 +190,7 @@ class LayersFile:
             skipped.
 
         Warns (CacheWarning) if the file can't be written. After that this object writes nothing.
-        Raises CacheError if the file is something else or can't be created.
+        Raises CacheError if the file is something else.
         """
         rows = [_to_row(key, layers) for key, layers in items.items() if layers.nbytes <= _MAX_BYTES]
         if not rows or not self._writes:
@@ -223,20 +223,12 @@ class LayersFile:
                 connection.execute("PRAGMA synchronous = NORMAL")
                 # The version is also 0 if a process was killed while it created the file.
                 if connection.execute("PRAGMA user_version").fetchone() == (0,):
-                    self._create(connection)
+                    connection.execute("BEGIN IMMEDIATE")
+                    connection.execute(_TABLE)
+                    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                    connection.execute(f"PRAGMA user_version = {VERSION}")
+                    connection.execute("COMMIT")
                 yield connection
-
-    def _create(self, connection: sqlite3.Connection) -> None:
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute(_TABLE)
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {VERSION}")
-            connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise self._error(
-                f"can't be created ({error}). Set cache_file to a place that can be written to and has room."
-            ) from error
 
     def _check_header(self) -> None:
         """Raise CacheError if the file exists but is not of this format.

@@ -38,11 +38,7 @@ if hasattr(os, "register_at_fork"):
 
 @dataclass(frozen=True)
 class Use:
-    """What an elmo pipe decides about its biLM. A copy of the biLM is not the pipe's, so it has the defaults again.
-
-    cache: cache of layers, which is used once it is open; None: none is used.
-    pipe: the pipe, as long as it exists.
-    """
+    """What an elmo pipe decides about its biLM. A copy of the biLM is not the pipe's, so it has the defaults again."""
 
     tuned: bool = False
     learn_rate_factor: float = 1.0

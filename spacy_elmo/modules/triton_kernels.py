@@ -136,23 +136,8 @@ def cell_forward(
 
     sums: contiguous. bias: *Shape:* (directions, 1, 4 dim). bias, keep and cells are float32.
     """
-    directions, batch, dim = out.shape
-    block = _block(dim)
-    _forward[batch, directions, triton.cdiv(dim, block)](
-        sums,
-        gates,
-        bias,
-        cell_in,
-        keep,
-        cell_out,
-        out,
-        dim,
-        *(array.stride(0) for array in (gates, cell_in, cell_out, out)),
-        0.0 if clip is None else float(clip),
-        HAS_KEEP=keep is not None,
-        HAS_CLIP=clip is not None,
-        BLOCK=block,
-    )
+    arrays, strided = (sums, gates, bias, cell_in, keep, cell_out, out), (gates, cell_in, cell_out, out)
+    _run(_forward, out.shape, arrays, strided, keep, clip)
 
 
 def cell_backward(
@@ -166,28 +151,25 @@ def cell_backward(
 ) -> Tensor:
     """Compute what `lstm_cell.cell_backward` does, for all directions at once. keep, cells and d_cell are float32."""
     d_out, d_cell = d_out.contiguous(), d_cell.contiguous()
-    directions, batch, dim = d_out.shape
-    block, d_previous = _block(dim), torch.empty_like(d_cell)
-    _backward[batch, directions, triton.cdiv(dim, block)](
-        gates,
-        cell_in,
-        keep,
-        cell_out,
-        d_out,
-        d_cell,
-        d_previous,
+    d_previous = torch.empty_like(d_cell)
+    arrays = (gates, cell_in, keep, cell_out, d_out, d_cell, d_previous)
+    _run(_backward, d_out.shape, arrays, (gates, cell_in, cell_out), keep, clip)
+    return d_previous
+
+
+def _run(kernel, shape, arrays, strided, keep, clip):
+    """Run a kernel of the cell over (directions, batch, dim). strided: arrays of whose directions it needs strides."""
+    directions, batch, dim = shape
+    block = min(_MOST_COLUMNS, int(triton.next_power_of_2(dim)))
+    kernel[batch, directions, triton.cdiv(dim, block)](
+        *arrays,
         dim,
-        *(array.stride(0) for array in (gates, cell_in, cell_out)),
+        *(array.stride(0) for array in strided),
         0.0 if clip is None else float(clip),
         HAS_KEEP=keep is not None,
         HAS_CLIP=clip is not None,
         BLOCK=block,
     )
-    return d_previous
-
-
-def _block(dim: int) -> int:
-    return min(_MOST_COLUMNS, int(triton.next_power_of_2(dim)))
 
 
 @triton.jit

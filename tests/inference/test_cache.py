@@ -120,21 +120,6 @@ def test_what_is_in_memory_is_not_asked_of_the_file(tmp_path: Path) -> None:
         cache.get(KEYS[:6])
 
 
-def test_a_file_that_can_not_be_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache = LayerCache(5 * SIZE, str(tmp_path / "layers"))
-    assert cache.get(KEYS[:1]) == [None]
-    monkeypatch.setattr("spacy_elmo.inference.cache._TABLE", "no SQL")
-    (tmp_path / "layers").unlink()
-    with pytest.raises(CacheError, match="can't be created"):
-        cache.put(KEYS[:1], ARRAYS[:1])
-    monkeypatch.undo()
-    monkeypatch.setattr("spacy_elmo.inference.cache._to_row", lambda key, layers: (key,))
-    with pytest.warns(CacheWarning):
-        cache.put(KEYS[:2], ARRAYS[:2])
-    cache.put(KEYS[2:3], ARRAYS[2:3])
-    assert numbers(cache.get(KEYS[:3])) == [0, 1, 2]
-
-
 def test_a_bad_path_is_refused(tmp_path: Path) -> None:
     address, folder = "an address on the network", "a folder or a special file. Set cache_file"
     refused = {"https://example.org/layers": address, "s3://bucket/layers": address, str(tmp_path): folder}
@@ -480,6 +465,12 @@ def test_a_file_that_can_not_be_read_or_made(open_folder: Path) -> None:
     os.chmod(open_folder, 0o555)
     with unprivileged(), pytest.raises(CacheError, match=r"set cache_file|Set cache_file"):
         LayersFile(open_folder / "other").read([b"a"])
+
+
+def test_a_file_for_which_there_is_no_room(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spacy_elmo.inference.cache._TABLE", "no SQL")
+    with pytest.raises(CacheError, match="has no room, set cache_file to another place"):
+        LayersFile(path).read([b"a"])
 
 
 def test_a_full_disk_stops_only_writing(path: Path) -> None:

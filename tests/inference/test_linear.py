@@ -38,23 +38,6 @@ def test_few_numbers_of_rows() -> None:
     assert padded_rows(0) == 0
 
 
-def test_products_take_those_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    linear, taken = PrepackedLinear(WEIGHT, BIAS, 128), []
-    if not linear.prepacked:
-        pytest.skip("this build of torch has no prepacked products")
-    pad = torch.nn.functional.pad
-
-    def counted(x: Tensor, sizes: tuple[int, ...]) -> Tensor:
-        padded = pad(x, sizes)
-        taken.append((len(x), len(padded)))
-        return padded
-
-    monkeypatch.setattr(torch.nn.functional, "pad", counted)
-    results = [linear(torch.ones(n, 7)) for n in (1, 16, 17, 33, 64, 70)]
-    assert taken == [(17, 20), (33, 40), (70, 80)]
-    assert [len(result) for result in results] == [1, 16, 17, 33, 64, 70]
-
-
 @pytest.mark.parametrize("bias", [None, BIAS], ids=["plain", "bias"])
 @pytest.mark.parametrize("rows", [1, 128, 512])
 def test_prepacked(bias: Tensor | None, rows: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import subprocess
 import sys
@@ -41,36 +40,6 @@ def test_the_first_error_is_raised() -> None:
     with pytest.raises(ValueError, match="part"):
         run_all([fail, done.set], 2)
     assert done.wait(10)
-
-
-def test_threads_end_if_their_start_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By Ctrl-C, while the caller waits for them. Python waits for all threads at its end."""
-
-    class Interrupted(threading.Barrier):
-        def wait(self, timeout: float | None = None) -> int:
-            if threading.current_thread() is caller:
-                made.append(self)
-                raise KeyboardInterrupt
-            waiting.append(threading.current_thread())
-            return super().wait(timeout)
-
-    caller = threading.current_thread()
-    made: list[threading.Barrier] = []
-    waiting: list[threading.Thread] = []
-    monkeypatch.setattr(workers, "_POOLS", {})
-    monkeypatch.setattr(threading, "Barrier", Interrupted)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            run_all([int, int], 2)
-        gc.collect()  # the pool, whose threads end when it is gone
-        for thread in waiting:
-            thread.join(5)
-        assert not any(thread.is_alive() for thread in waiting)
-    finally:
-        for barrier in made:
-            barrier.abort()
-    monkeypatch.undo()
-    run_all([int, int], 2)
 
 
 PROGRAM = """

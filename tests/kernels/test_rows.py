@@ -94,18 +94,6 @@ def test_compiled_equals_torch(twice: Callable, run: Callable[[int], list[Tensor
         torch.testing.assert_close(got, expected, rtol=2e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize("make", [lambda weight: AdamRows(weight, 0.9, 0.99), lambda weight: AdagradRows(weight, 1.0)])
-@pytest.mark.usefixtures("cell")
-def test_rows_that_are_not_named_stay(make: Callable[[Tensor], AdamRows | AdagradRows]) -> None:
-    weight = table(33)
-    before = weight.clone()
-    rows = torch.tensor([22, 3, 0])
-    make(weight).update(rows, torch.ones(3, 33), RATE, 1)
-    others = [k for k in range(ROWS) if k not in rows]
-    assert torch.equal(weight[others], before[others])
-    assert (weight[rows] < before[rows]).all()
-
-
 @pytest.mark.usefixtures("cell")
 def test_nan_spoils_its_row_alone() -> None:
     weight = table(33)

@@ -108,14 +108,6 @@ def test_the_linear_layer_stands_where_widths_differ() -> None:
 
 
 @pytest.mark.slow
-def test_several_components_with_several_listeners() -> None:
-    nlp = with_tasks("tagger", "ner", "textcat", block=tok2vec(output=True))
-    losses = train(nlp, 20)
-    assert set(losses) == {"elmo", "tagger", "ner", "textcat"}
-    assert len(nlp.get_pipe("elmo").listeners) == 6
-
-
-@pytest.mark.slow
 def test_frozen_weights_do_not_change_and_spacy_has_nothing_to_warn_of(caplog: Any, tmp_path: Path) -> None:
     nlp = with_tasks("tagger", "ner")
     before = nlp.get_pipe("elmo").model.shims[0].to_bytes()
@@ -376,11 +368,6 @@ def test_store_mix_has_no_layers_to_listen_to() -> None:
     nlp = with_tasks("tagger", store="mix")
     with pytest.raises(NotEmbeddedError, match='store = "mix"'):
         train(nlp, 1)
-
-
-@pytest.mark.slow
-def test_store_float16_trains() -> None:
-    assert train(with_tasks("tagger", store="layers_float16"), 5)["tagger"] > 0
 
 
 @pytest.mark.slow

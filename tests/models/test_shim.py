@@ -19,7 +19,7 @@ from thinc.api import SGD
 
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.formats.options import BiLMOptions
-from spacy_elmo.inference import Engine, FrozenBiLM, engine
+from spacy_elmo.inference import Engine, FrozenBiLM
 from spacy_elmo.models.shim import BiLMShim, fingerprint_of
 from spacy_elmo.modules import load_bilm
 from spacy_elmo.modules.loading import Precision, dtype_of
@@ -131,29 +131,6 @@ def test_a_pipe_that_is_first_used_in_inference_mode() -> None:
     assert np.array_equal(nlp(text)._.elmo, inside)
     shim = nlp.get_pipe("elmo").model.shims[0]  # type: ignore[attr-defined]
     assert shim.from_bytes(shim.to_bytes()).compute_fingerprint() == BiLMShim(*FILES).compute_fingerprint()
-
-
-@pytest.mark.slow
-def test_nothing_is_lost_where_memory_is_short_for_copies_too(
-    monkeypatch: pytest.MonkeyPatch, expected: dict[str, bytes]
-) -> None:
-    shim = BiLMShim(*FILES)
-
-    def fail(*_: object) -> None:
-        raise MemoryError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(engine.Engine, "_run_stack", fail)
-        patch.setattr("spacy_elmo.inference.engine.Layout.matrices", fail)
-        with pytest.raises(MemoryError):
-            shim.prepare_engine()
-        for method in (shim.to_bytes, shim.unfreeze, shim.compute_fingerprint):  # and no network without weights
-            with pytest.raises(MemoryError):
-                method()
-    assert BiLMShim(*FILES).compute_fingerprint() == shim.compute_fingerprint()
-    assert weights(shim) == expected
-    shim.prepare_engine().run(SENTENCES)
-    assert is_frozen(shim)
 
 
 @pytest.mark.slow

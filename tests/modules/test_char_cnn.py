@@ -19,19 +19,8 @@ from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.modules import char_cnn as convolutions
 from spacy_elmo.modules.char_cnn import CharCnn, Highway, highway_sum_in_place, linear
 
-OPTIONS = BiLMOptions(
-    char_dim=16,
-    filters=((1, 32), (2, 33), (3, 64), (4, 130), (5, 5), (6, 1), (7, 64)),
-    n_highway=1,
-    activation="tanh",
-    max_characters=50,
-    dim=8,
-    projection_dim=8,
-    n_layers=1,
-    cell_clip=None,
-    proj_clip=None,
-    use_skip_connections=False,
-)
+FILTERS = ((1, 32), (2, 33), (3, 64), (4, 130), (5, 5), (6, 1), (7, 64))
+OPTIONS = BiLMOptions(16, FILTERS, 1, "tanh", 50, 8, 8, 1, None, None, False)
 
 
 def words() -> list[str]:

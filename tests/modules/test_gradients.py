@@ -15,19 +15,7 @@ from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules import BiLM, LstmState
 from spacy_elmo.modules.char_cnn import N_IDS
 
-OPTIONS = BiLMOptions(
-    char_dim=2,
-    filters=((1, 2), (2, 2)),
-    n_highway=1,
-    activation="relu",
-    max_characters=6,
-    dim=3,
-    projection_dim=2,
-    n_layers=2,
-    cell_clip=0.4,
-    proj_clip=0.2,
-    use_skip_connections=True,
-)
+OPTIONS = BiLMOptions(2, ((1, 2), (2, 2)), 1, "relu", 6, 3, 2, 2, 0.4, 0.2, True)
 SENTENCES = [["ab", "naïve", "c"], ["b"]]
 
 
