@@ -1,22 +1,15 @@
-"""Evaluation during a run: scores held-out sentences, and writes models, metrics and the plot."""
+"""What a run tells: its evaluations in metrics.jsonl and in a plot, and what is called while it goes on."""
 
 import json
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ..errors import CheckpointError, WeightsError
+from ..errors import CheckpointError
 from ..formats.atomic import replacing, writing
-from .card import write_card
-from .checkpoint import CHECKPOINTS, Stop
-from .folder import CURVE, METRICS, Run
-from .language_model import BEST, LAST, LanguageModel
-from .scoring import Score, score_text
-from .trainer import Trainer
+from .folder import Run
 
 # metrics.jsonl: one JSON object a line
 
@@ -143,110 +136,3 @@ class Reporter:
 
     def close(self) -> None:
         """No other method will be called: the run has ended, also after an error."""
-
-
-WORSE_THAN_CHANCE = 2.0  # times the number of words: random weights may be a little above one
-
-
-class Evaluator:
-    """Scores the trainer's model on a fixed selection of held-out sentences, and writes model folders."""
-
-    def __init__(self, trainer: Trainer, run: Run, output: Path, reporter: Reporter, stop: Stop) -> None:
-        self.trainer, self.run, self.output, self.reporter, self.stop = trainer, run, output, reporter, stop
-        chosen = np.random.default_rng(1).permutation(len(run.heldout))[: run.config.evaluation.sentences]
-        self.chosen = np.sort(chosen).tolist()
-        self._told_worse = False
-
-    def evaluate(self, seconds: float, loss: float, speed: float, best: float) -> float:
-        """Score the selection, and write model-last, the metrics and the plot; model-best too if it is the best so far.
-
-        Returns the mean held-out perplexity. Before it writes, it raises CheckpointError if that is not finite, and
-        Stopped after a signal.
-        """
-        trainer, step = self.trainer, self.trainer.step_number
-        sentences = [self.run.heldout.sentence(number) for number in self.chosen]
-        try:
-            score = self._score(trainer.model_to_keep, sentences, len(sentences))
-        except WeightsError as error:  # a loss is not finite
-            if not step:
-                raise
-            raise diverged(f"the held-out perplexity after step {step}", self.output) from error
-        perplexities = score.perplexities
-        if step and not math.isfinite(perplexities.mean):
-            raise diverged(f"the held-out perplexity after step {step}", self.output)
-        row = EvaluationRow(
-            step=step,
-            tokens=trainer.tokens,
-            epochs=trainer.tokens / trainer.tokens_per_epoch,
-            seconds=seconds,
-            loss=loss,
-            rate=trainer.rate,
-            perplexity_forward=perplexities.forward,
-            perplexity_backward=perplexities.backward,
-            perplexity=perplexities.mean,
-            predictions=score.predictions,
-            tokens_per_second=speed,
-        )
-        for name in [LAST, BEST] if perplexities.mean < best else [LAST]:
-            self._write(self.output / name, seconds, score)
-        append_row(self.output / METRICS, row)
-        draw_curve(self.output / CURVE, read_metrics(self.output / METRICS))
-        self.reporter.evaluated(row)
-        words = len(self.run.vocabulary)
-        if step and perplexities.mean > WORSE_THAN_CHANCE * words and not self._told_worse:
-            self._told_worse = True
-            self.reporter.message(
-                f"the held-out perplexity after step {step} is {perplexities.mean:,.0f}, worse than the {words:,} of "
-                "equal probabilities for all words of the vocabulary. Probably training.optimizer.learning_rate "
-                "is too high, or the text too short for so many epochs: start a new run in another output folder "
-                "with a lower one."
-            )
-        return perplexities.mean
-
-    def finish(self, seconds: float) -> None:
-        """Score all held-out sentences at the end, and write the cards again. Raises Stopped; then call it again."""
-        heldout = self.run.heldout
-        if len(self.chosen) == len(heldout):
-            return
-        self.reporter.message(f"scoring all {len(heldout):,} held-out sentences for the model cards")
-        score = self._score(self.trainer.model_to_keep, heldout, len(heldout))
-        self._write(self.output / LAST, seconds, score)
-        self._tell(LAST, score)
-        rows = read_metrics(self.output / METRICS)
-        best = min(rows, key=lambda row: row.perplexity) if rows else None
-        if best is not None and (self.output / BEST).exists():
-            if best.step != self.trainer.step_number:
-                score = self._score(LanguageModel.load(self.output / BEST), heldout, len(heldout))
-                self._tell(BEST, score)
-            write_card(self.output / BEST, self.run, best.step, best.seconds, score)
-
-    def _score(self, model: LanguageModel, sentences: Iterable[list[str]], n_sentences: int) -> Score:
-        scored = 0
-
-        def tell(more: int) -> None:
-            nonlocal scored
-            scored += more
-            self.reporter.evaluating(scored, n_sentences)
-
-        self.reporter.evaluating(0, n_sentences)
-        with self.stop.at_once():
-            return score_text(model, sentences, tell=tell)
-
-    def _write(self, folder: Path, seconds: float, score: Score) -> None:
-        self.trainer.model_to_keep.save(folder)
-        write_card(folder, self.run, self.trainer.step_number, seconds, score)
-
-    def _tell(self, name: str, score: Score) -> None:
-        perplexities = score.perplexities
-        self.reporter.message(
-            f"{name} on all {score.sentences:,} held-out sentences: perplexity {perplexities.mean:.2f} (forward "
-            f"{perplexities.forward:.2f}, backward {perplexities.backward:.2f})"
-        )
-
-
-def diverged(what: str, output: Path) -> CheckpointError:
-    return CheckpointError(
-        f"{what} is not finite: training has diverged. Start a new run in another output folder, with a lower "
-        f"training.optimizer.learning_rate. If there are checkpoints in {output / CHECKPOINTS}, they are "
-        "of earlier steps, but their weights may already be too large."
-    )

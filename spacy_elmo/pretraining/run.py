@@ -10,18 +10,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import CHECKPOINT_PARTS, CheckpointError, ElmoError, SettingsError
+from ..errors import CHECKPOINT_PARTS, CheckpointError, ElmoError, SettingsError, WeightsError
 from ..formats.atomic import folder_lock, writing
 from ..formats.characters import too_long
 from ..formats.options import BiLMOptions
 from ..formats.text import find_files
 from ..formats.weights import readers_of
+from .card import write_card
 from .checkpoint import CHECKPOINTS, Checkpoints, Stop, Stopped, asked_to_stop
 from .config import PretrainConfig
 from .distributed import Group, processes
-from .evaluating import Evaluator, Reporter, cut_back, diverged
-from .folder import METRICS, Run, check_new_run, empty_model, has_checkpoint, open_run, starting_model
+from .evaluating import EvaluationRow, Reporter, append_row, cut_back, draw_curve, read_metrics
+from .folder import CURVE, METRICS, Run, check_new_run, empty_model, has_checkpoint, open_run, starting_model
+from .language_model import BEST, LAST, LanguageModel
 from .prepared import PreparedCorpus
+from .scoring import Score, score_text
 from .trainer import Trainer, check_streams, enough_memory, reuse_memory
 from .vocabulary import UNKNOWN
 
@@ -108,7 +111,9 @@ class _Loop:
         self.run, self.trainer, self.output, self.reporter, self.stop = run, trainer, output, reporter, stop
         self.group: Group = trainer.group
         self.identity = np.frombuffer(run.identity.encode(), np.uint8)
-        self.evaluator = Evaluator(trainer, run, output, reporter, stop)
+        chosen = np.random.default_rng(1).permutation(len(run.heldout))[: run.config.evaluation.sentences]
+        self.chosen = np.sort(chosen).tolist()  # held-out sentences that are scored during the run
+        self.told_worse = False
         self.checkpoints = Checkpoints(output / CHECKPOINTS)
         self.progress = Progress()
         self.stopped = 0  # number of the signal, in all processes
@@ -138,7 +143,7 @@ class _Loop:
             elif number % settings.checkpoint_every == 0:
                 self._write_checkpoint()
         if not self.stopped and not self.progress.finished:
-            self._in_first(lambda: self.evaluator.finish(self.progress.seconds))
+            self._in_first(self._score_all)
             if not self.stopped:
                 self.progress.finished = True
                 self._write_checkpoint()
@@ -184,7 +189,7 @@ class _Loop:
         seconds = time.perf_counter() - start
         if not math.isfinite(loss):  # so in all processes, since it is the sum of their losses
             with self.group.together():
-                raise diverged(f"the loss of step {trainer.step_number}", self.output)
+                raise self._diverged("loss")
         progress.seconds += seconds
         progress.loss = _smoothed(progress.loss, loss, LOSS_SMOOTHING)
         self.speed = _smoothed(self.speed, trainer.tokens_per_update / seconds, SPEED_SMOOTHING)
@@ -200,13 +205,100 @@ class _Loop:
 
     def _score(self) -> None:
         progress, start = self.progress, time.perf_counter()
-        perplexity = self._in_first(
-            lambda: self.evaluator.evaluate(progress.seconds, progress.loss, self.speed, progress.best)
-        )
+        perplexity = self._in_first(self._evaluation)
         progress.seconds += time.perf_counter() - start
         if not self.stopped:
             progress.stale = 0 if perplexity < progress.best else progress.stale + 1
             progress.best = min(progress.best, perplexity)
+
+    def _evaluation(self) -> float:
+        """Score the chosen sentences, and write model-last, the metrics and the plot; model-best too if it is the best.
+
+        Returns the mean perplexity. Before anything is written, a signal raises Stopped, and a perplexity that is not
+        finite CheckpointError.
+        """
+        trainer, progress, step = self.trainer, self.progress, self.trainer.step_number
+        sentences = [self.run.heldout.sentence(number) for number in self.chosen]
+        try:
+            score = self._scored(trainer.model_to_keep, sentences, len(sentences))
+        except WeightsError as error:  # a loss is not finite
+            if not step:
+                raise
+            raise self._diverged("held-out perplexity") from error
+        forward, backward, perplexity = score.perplexities
+        if step and not math.isfinite(perplexity):
+            raise self._diverged("held-out perplexity")
+        row = EvaluationRow(
+            step=step,
+            tokens=trainer.tokens,
+            epochs=trainer.tokens / trainer.tokens_per_epoch,
+            seconds=progress.seconds,
+            loss=progress.loss,
+            rate=trainer.rate,
+            perplexity_forward=forward,
+            perplexity_backward=backward,
+            perplexity=perplexity,
+            predictions=score.predictions,
+            tokens_per_second=self.speed,
+        )
+        for name in [LAST, BEST] if perplexity < progress.best else [LAST]:
+            self._write_model(name, score)
+        append_row(self.output / METRICS, row)
+        draw_curve(self.output / CURVE, read_metrics(self.output / METRICS))
+        self.reporter.evaluated(row)
+        words = len(self.run.vocabulary)
+        if step and perplexity > WORSE_THAN_CHANCE * words and not self.told_worse:
+            self.told_worse = True
+            self.reporter.message(
+                f"the held-out perplexity after step {step} is {perplexity:,.0f}, worse than the {words:,} of equal "
+                "probabilities for all words of the vocabulary. Probably training.optimizer.learning_rate is too "
+                "high, or the text too short for so many epochs: start a new run with a lower one."
+            )
+        return perplexity
+
+    def _score_all(self) -> None:
+        """Score all held-out sentences for the cards. Raises Stopped; then it is called again."""
+        heldout = self.run.heldout
+        if len(self.chosen) == len(heldout):
+            return
+        self.reporter.message(f"scoring all {len(heldout):,} held-out sentences for the model cards")
+        score = self._scored(self.trainer.model_to_keep, heldout, len(heldout), LAST)
+        self._write_model(LAST, score)
+        best = min(read_metrics(self.output / METRICS), key=lambda row: row.perplexity, default=None)
+        if best is not None and (self.output / BEST).exists():
+            if best.step != self.trainer.step_number:
+                score = self._scored(LanguageModel.load(self.output / BEST), heldout, len(heldout), BEST)
+            write_card(self.output / BEST, self.run, best.step, best.seconds, score)
+
+    def _scored(self, model: LanguageModel, sentences: Iterable[list[str]], n: int, name: str | None = None) -> Score:
+        scored = 0
+
+        def tell(more: int) -> None:
+            nonlocal scored
+            scored += more
+            self.reporter.evaluating(scored, n)
+
+        self.reporter.evaluating(0, n)
+        with self.stop.at_once():
+            score = score_text(model, sentences, tell=tell)
+        if name is not None:
+            forward, backward, mean = score.perplexities
+            self.reporter.message(
+                f"{name} on all {n:,} held-out sentences: perplexity {mean:.2f} (forward {forward:.2f}, backward "
+                f"{backward:.2f})"
+            )
+        return score
+
+    def _write_model(self, name: str, score: Score) -> None:
+        self.trainer.model_to_keep.save(self.output / name)
+        write_card(self.output / name, self.run, self.trainer.step_number, self.progress.seconds, score)
+
+    def _diverged(self, what: str) -> CheckpointError:
+        return CheckpointError(
+            f"the {what} after step {self.trainer.step_number} is not finite: training has diverged. Start a new run "
+            "in another output folder, with a lower training.optimizer.learning_rate. Checkpoints in "
+            f"{self.checkpoints.folder} are of earlier steps, but their weights may already be too large."
+        )
 
     def _in_first(self, work: Callable[[], float | None]) -> float:
         """Work in the first process, and hand the result to all; if a signal stops it, stop all."""
@@ -245,6 +337,7 @@ MOST_CUT = 0.01  # share of words. Seven languages with blanks between words had
 MOST_UNSEEN = 0.01  # share of held-out words. With 5 to 14 %, <UNK> made the perplexity rise while the biLM learned
 LEAST_UPDATES = 200  # with fewer, tuning en_mini brought little (docs/pretraining.md)
 SENTENCES = 10_000  # of a text that are looked at
+WORSE_THAN_CHANCE = 2.0  # times the number of words: random weights may be a little above one
 
 
 def start_warnings(run: Run) -> list[str]:

@@ -19,7 +19,7 @@ from small_run import last_checkpoint as checkpoint
 from spacy_elmo.errors import CheckpointError, WeightsError
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.atomic import folder_lock
-from spacy_elmo.pretraining import evaluating
+from spacy_elmo.pretraining import run as loop
 from spacy_elmo.pretraining.checkpoint import Checkpoints
 from spacy_elmo.pretraining.config import EvaluationSettings, PathSettings, PretrainConfig, ScheduleSettings
 from spacy_elmo.pretraining.evaluating import Reporter
@@ -107,7 +107,7 @@ def test_a_perplexity_that_is_not_finite(
         raise WeightsError("the loss of a sentence is not finite")
 
     bad = {"infinite": scores(710.0), "refused": refuse}[kind]
-    monkeypatch.setattr(evaluating, "score_text", bad)
+    monkeypatch.setattr(loop, "score_text", bad)
     message = r"^the held-out perplexity after step 4 is not finite: training has diverged"
     with pytest.raises(CheckpointError, match=message):
         run(longer(config, 4), tmp_path / "out")
@@ -131,7 +131,7 @@ def test_a_perplexity_far_above_the_number_of_words_is_told_once(
 ) -> None:
     """The run goes on. It has 30 words, and the perplexities of its three evaluations after an update are these."""
     perplexities = iter([59.0, 61.0, 62.0])
-    monkeypatch.setattr(evaluating, "score_text", lambda *_, **__: scores(math.log(next(perplexities)))(None, None))
+    monkeypatch.setattr(loop, "score_text", lambda *_, **__: scores(math.log(next(perplexities)))(None, None))
     reporter = Messages()
     every = replace(longer(config, 3), evaluation=EvaluationSettings(1, 9, 100))
     assert run(every, tmp_path / "out", reporter).best == pytest.approx(59)
@@ -182,7 +182,7 @@ def test_a_finished_run_says_so_when_it_is_given_again(ended: Path) -> None:
 def test_a_run_that_patience_ended_says_so_when_it_is_given_again(
     config: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evaluating.Evaluator, "evaluate", lambda *arguments: 5.0)  # never better than the first
+    monkeypatch.setattr(loop._Loop, "_evaluation", lambda self: 5.0)  # never better than the first
     patient = replace(
         config, training=replace(config.training, patience=1), evaluation=replace(config.evaluation, every=1)
     )
