@@ -209,10 +209,11 @@ def scan(g: Generator) -> list[Tensor]:
     arrays = [normal(g, n_directions, *shape, scale=0.1).requires_grad_() for shape in (*shapes, (batch, dim))]
     x, w_x, w_h, bias, w_p, h0, c0 = arrays
     keep = (torch.rand(steps, batch, 1, generator=g) > 0.2).float() if chance(g, 0.5) else None
-    clips, all_cells = Clips(choice(g, None, 0.5, 3.0), choice(g, None, 0.5, 3.0)), chance(g, 0.5)
+    clips = Clips(choice(g, None, 0.5, 3.0), choice(g, None, 0.5, 3.0))
+    workspace: dict[str, torch.Tensor] | None = {} if chance(g, 0.5) else None
     low = torch.bfloat16 if has_projection and chance(g, 0.7) else torch.float32
     weights = LayerWeights(w_x, w_h, bias, w_p if has_projection else None)
-    h, c = lstm_scan(x, weights, LstmState(h0, c0), keep, clips, matmul_dtype=low, all_cells=all_cells)
+    h, c = lstm_scan(x, weights, LstmState(h0, c0), keep, clips, matmul_dtype=low, workspace=workspace)
     (h * normal(g, *h.shape)).sum().add((c * normal(g, *c.shape)).sum()).backward()
     return [h.detach(), c.detach()]  # what is near a bound falls on either side, and so do its gradients
 

@@ -153,18 +153,9 @@ def scan_layers(
     clips = Clips.of(options)
     outputs, hs, cs = [], [], []
     for k, layer in enumerate(layers):
+        layer_input, start = x if drop is None else drop(x), LstmState(state.h[k], state.c[k])
         workspace = None if workspaces is None else workspaces[k]
-        layer_input = x if drop is None else drop(x)
-        h, c = lstm_scan(
-            layer_input,
-            layer,
-            LstmState(state.h[k], state.c[k]),
-            keep,
-            clips,
-            matmul_dtype=matmul_dtype,
-            workspace=workspace,
-            all_cells=workspace is None,
-        )
+        h, c = lstm_scan(layer_input, layer, start, keep, clips, matmul_dtype=matmul_dtype, workspace=workspace)
         x = h + layer_input if has_skip(options, k) else h  # as in bilm-tf, the input is added after dropout
         outputs.append(x)
         hs.append(h)
@@ -181,7 +172,6 @@ def lstm_scan(
     *,
     matmul_dtype: torch.dtype | None = None,
     workspace: Arrays | None = None,
-    all_cells: bool = True,
 ) -> tuple[Tensor, Tensor]:
     """Run one layer over a window of steps, and return its states. It can be differentiated once.
 
@@ -195,12 +185,12 @@ def lstm_scan(
     workspace: arrays that all calls of the same sizes use, because new memory costs more time than the computation.
         The next call overwrites what this one returned (but not on a GPU), and its backward pass must come before;
         None: new memory.
-    all_cells: whether c is returned for all steps. The rows of c are not contiguous, and copying them takes time.
 
     Returns h, *Shape:* (directions, steps, batch, projection_dim), and c, *Shape:* (directions, steps, batch, dim),
-    after each step; without all_cells c after the last step only, *Shape:* (directions, 1, batch, dim).
+    after each step; with a workspace c after the last step only, *Shape:* (directions, 1, batch, dim), since its rows
+    are not contiguous, and copying them takes time.
     """
-    settings = (clips, matmul_dtype or x.dtype, workspace, all_cells)
+    settings = (clips, matmul_dtype or x.dtype, workspace)
     with torch.cuda.device_of(x) if x.is_cuda else nullcontext():  # kernels run on the current GPU
         result: tuple[Tensor, Tensor] = _LstmScan.apply(x, *weights, *state, keep, settings)
     return result
@@ -225,9 +215,9 @@ class _LstmScan(torch.autograd.Function):
         h0: Tensor,
         c0: Tensor,
         keep: Tensor | None,
-        settings: tuple[Clips, torch.dtype, Arrays | None, bool],
+        settings: tuple[Clips, torch.dtype, Arrays | None],
     ) -> tuple[Tensor, Tensor]:
-        clips, low, workspace, all_cells = settings
+        clips, low, workspace = settings
         (directions, steps, batch, n_in), dim, width, real = x.shape, c0.shape[2], h0.shape[2], c0.dtype
         at_once, amx = runs_at_once(x), lstm_amx.fits(x, h0, c0, w_p, low)
         rows = padded(batch) if amx else batch
@@ -268,7 +258,7 @@ class _LstmScan(torch.autograd.Function):
                     _forward(scan.of(d), clips)
         ctx.save_for_backward(*scan)
         ctx.set_materialize_grads(False)
-        hidden, cells = scan.hidden[:, 1:, :batch], cells[:, 1 if all_cells else -1 :, :batch].flatten(3)
+        hidden, cells = scan.hidden[:, 1:, :batch], cells[:, 1 if workspace is None else -1 :, :batch].flatten(3)
         if at_once:  # copies: the caller may change what it gets, and the backward pass reads the tape
             return hidden.to(x.dtype, copy=True), cells.clone()
         return hidden.to(x.dtype), cells
@@ -276,7 +266,7 @@ class _LstmScan(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_hidden: Tensor | None, d_cells: Tensor | None) -> tuple[Tensor | None, ...]:
-        scan, (clips, low, workspace, _), n_in = Scan(*ctx.saved_tensors), ctx.settings, ctx.n_in
+        scan, (clips, low, workspace), n_in = Scan(*ctx.saved_tensors), ctx.settings, ctx.n_in
         if workspace is None:  # there may be another backward pass
             scan = scan._replace(gates=scan.gates.clone())
         if ctx.at_once:

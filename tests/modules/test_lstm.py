@@ -212,6 +212,7 @@ def test_a_workspace_gives_the_same_bits(products: torch.dtype, directions: int)
             x, h0, c0 = (part[..., :rows, :] * scale for part in (x, h0, c0))
             leaves = [part.requires_grad_() for part in (x, w_x, w_h, bias, h0, c0, w_p)]
             hidden, cells = scan(leaves, forgetting(STEPS, rows).float(), Clips(1.0, 0.5), products, used)
+            cells = cells[:, -1:]  # with a workspace those of the last step alone
             values = [hidden.detach().clone(), cells.detach().clone()]
             results.append([*values, *torch.autograd.grad(hidden.sin().sum() + cells.cos().sum(), leaves)])
         for got, expected in zip(*results, strict=True):
