@@ -11,6 +11,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from spacy.tokens import Doc
 from thinc.api import Model, Optimizer
 from thinc.types import Floats3d
 
-from ..errors import ChangedBiLMWarning, NotEmbeddedError, SettingsError
+from ..errors import ChangedBiLMWarning, ElmoError, NotEmbeddedError, SettingsError
 from .shim import bilm_shims
 from .types import BiLMModel, is_whole
 
@@ -432,6 +433,17 @@ class Replacement:
 
     def model(self, bilm: BiLMModel, listener: BiLMModel, pipe: Any) -> BiLMModel:
         """Complete the component's config, and return the copy of the pipe's biLM that replaces the listener."""
+        width, own = None, listener.maybe_get_dim("nO")
+        with suppress(ElmoError):  # a saved pipeline's config may name files that are gone: its weights come later
+            width = pipe.width
+        if None not in (width, own) and width != own:
+            for block in (self._now, self._result):  # what `config` has changed
+                block.clear()
+                block.update(copy.deepcopy(self._before or {}))
+            raise SettingsError(
+                f"width is {own} in a component's spacy-elmo.Listener.v1, but the biLM of the pipe {pipe.name!r} gives "
+                f"{width}, so it can't take the listener's place. Use the biLM that the component was trained with."
+            )
         complete = copy.deepcopy(self._result)
         self._now.clear()
         self._now.update(complete)

@@ -11,6 +11,7 @@ from spacy.util import load_config, load_model_from_config
 from tasks import tok2vec, train, with_tasks
 from thinc.api import Config, NumpyOps, get_current_ops
 
+from spacy_elmo.errors import SettingsError
 from spacy_elmo.pipeline.callbacks import build_replace_listeners
 
 NER = Path(__file__).parents[2] / "configs" / "ner_elmo.cfg"
@@ -77,6 +78,17 @@ def test_components_run_alone_and_say_the_same() -> None:
     assert [token.tag_ for token in alone] == [token.tag_ for token in doc]
     scores = [nlp.get_pipe("tagger").model.predict([other])[0] for other in (alone, doc)]
     np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=1e-5)
+
+
+def test_a_component_that_was_trained_on_another_width_stays_as_it_was() -> None:
+    nlp, other = with_tasks("tagger"), spacy.blank("xx")
+    train(nlp, 1)
+    other.add_pipe("elmo")
+    other.add_pipe("tagger", source=nlp)
+    before = other.config.to_str()
+    with pytest.raises(SettingsError, match=r"width is 32 in .* the biLM of the pipe 'elmo' gives 256"):
+        build_replace_listeners()(other)
+    assert other.config.to_str() == before
 
 
 def test_without_listeners_nothing_happens() -> None:

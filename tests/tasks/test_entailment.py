@@ -225,6 +225,8 @@ def test_figures_by_hand() -> None:
         "n": {"p": 0.0, "r": 0.0, "f": 0.0},
     }
     assert scores["cats_macro_f"] == pytest.approx((2 / 3 + 2 / 5) / 3)
+    examples[0].predicted.cats["c"] = float("nan")  # no answer, though the maximum of the scores would be this one
+    assert build_entailment_scorer()(examples, labels=CLASSES)["cats_acc"] == 2 / 7
 
 
 def test_scores_are_the_same_as_spacys_if_each_doc_has_an_answer() -> None:

@@ -24,7 +24,8 @@ def make_question(nlp: Language, question: str, context: str, answers: Sequence[
     answers: right answers, for training and scoring: the index of the first character in `context`, and the text. They
         go to `doc.spans["answer"]`, as spans of whole tokens. None: not known.
 
-    Raises AnnotationError if a text is no string, if answers is empty, or the context does not have one at its index.
+    Raises AnnotationError if a text is no string, if answers is empty, if it is not but the question is blank, or if
+    the context does not have an answer at its index.
     """
     doc = make_doc(nlp, (question, context), (QUESTION, CONTEXT))
     if answers is None:
@@ -56,10 +57,15 @@ def _is_answer(value: object) -> bool:
 
 
 def has_answers(doc: Doc) -> bool:
-    """Whether a doc has right answers to learn from. Empty ones, or some outside the context, are an error."""
+    """Whether a doc has right answers to learn from. Wrong ones are an error, and so is a question without words."""
     if ANSWER not in doc.spans:
         return False
     parts = parts_of(doc, (QUESTION, CONTEXT))
+    if parts is None:
+        raise AnnotationError(
+            f"the doc {shown(doc.text)} has right answers, but its question or its context has no words. Expected "
+            "words in both."
+        )
     if not len(doc.spans[ANSWER]):
         raise AnnotationError(
             f"the doc {shown(doc.text)} has an empty list of right answers. Expected one or more: the component always "
@@ -67,7 +73,7 @@ def has_answers(doc: Doc) -> bool:
             "(None for make_question)."
         )
     for span in doc.spans[ANSWER]:
-        if parts is None or not len(span) or not parts[1].start <= span.start <= span.end <= parts[1].end:
+        if not len(span) or not parts[1].start <= span.start <= span.end <= parts[1].end:
             raise AnnotationError(
                 f"the doc {shown(doc.text)} has the right answer {shown(span.text)}, which is not in its context. "
                 'Expected it in the span in doc.spans["context"], or after the first line of a doc without this group.'

@@ -3,6 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Iterable
+from math import isnan
 from statistics import mean
 from typing import Any
 
@@ -21,7 +22,8 @@ def build_entailment_scorer() -> Scorer:
 def score_entailment(examples: Iterable[Example], *, labels: Iterable[str], **_: Any) -> dict[str, Any]:
     """Return accuracy (cats_acc), mean F1 of the classes (cats_macro_f) and the scores of each (cats_f_per_type).
 
-    A doc without an answer, which spaCy's `Scorer.score_cats` can't score, counts as wrong. An example without a class
+    A doc without an answer, which spaCy's `Scorer.score_cats` can't score, counts as wrong, and so does one with a
+    score of NaN, of a training that has failed. An example without a class
     does not count, nor one of an unknown class, of which an UnknownLabelWarning tells. The mean is that of the classes
     that examples have. If no example counts, the scores are None.
     """
@@ -36,7 +38,8 @@ def score_entailment(examples: Iterable[Example], *, labels: Iterable[str], **_:
             continue
         number += 1
         scores = {label: example.predicted.cats[label] for label in classes if label in example.predicted.cats}
-        answer = max(scores, key=lambda label: scores[label]) if scores else None
+        is_answered = scores and not any(map(isnan, scores.values()))  # the maximum would be a NaN that comes first
+        answer = max(scores, key=lambda label: scores[label]) if is_answered else None
         if answer == truth:
             right += 1
             classes[truth].tp += 1
