@@ -347,31 +347,27 @@ class FrozenBiLM:
         self._device = self._plain["char_cnn.embedding.weight"].device
         self._layout: Layout | None = None
         self._engine: Engine | None = None
-        self._engine_for: tuple[torch.dtype, int] | None = None  # the arguments that it was prepared with
         self._lock = threading.RLock()
 
     @torch.inference_mode(False)
     @torch.no_grad()
     def prepare_engine(self, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> Engine:
-        """Return the engine of these weights, the same one for the same arguments, which are those of `Engine.of`.
-
-        The first call lays the weights out. A call with another dtype restores them and lays them out again.
-        """
+        """Return the engine of these weights, with the arguments that the first call gave, as those of `Engine.of`."""
         with self._lock:
-            if self._engine is not None and (dtype, cached_words) == self._engine_for:
-                return self._engine
-            if self._layout is not None and self._layout.dtype != dtype:
-                self._plain = self._tensors(copied=False)
-                self._layout = self._engine = None
-            if self._layout is None:
-                self._layout = Layout(self.options, self._plain, dtype, lossless=True)
-            self._layout.lay_out(self._plain)
-            self._engine, self._engine_for = Engine(self._layout, cached_words), (dtype, cached_words)
+            if self._engine is None:
+                self._layout = self._layout or Layout(self.options, self._plain, dtype, lossless=True)
+                self._layout.lay_out(self._plain)
+                self._engine = Engine(self._layout, cached_words)
             return self._engine
 
+    @torch.inference_mode(False)
+    @torch.no_grad()
     def to_arrays(self) -> Arrays:
         """Return copies of the weights by parameter name, as formats.write_weights expects them."""
-        return {name: tensor.cpu().numpy() for name, tensor in self._tensors(copied=True).items()}
+        with self._lock:
+            tensors = {name: tensor.clone() for name, tensor in self._plain.items()}
+            tensors |= dict(self._layout.matrices()) if self._layout is not None else {}
+            return {name: tensors[name].cpu().numpy() for name in self._names}
 
     def __reduce__(self) -> tuple[type[FrozenBiLM], tuple[BiLMOptions, Arrays, torch.device]]:
         # an engine's layout can't be copied; a copy makes its own
@@ -380,11 +376,3 @@ class FrozenBiLM:
     def to_network(self) -> BiLM:
         """Return a network with copies of these weights, on their device."""
         return BiLM.from_arrays(self.options, self.to_arrays()).to(self._device)
-
-    @torch.inference_mode(False)
-    @torch.no_grad()
-    def _tensors(self, copied: bool) -> dict[str, Tensor]:
-        with self._lock:
-            tensors = {name: tensor.clone() if copied else tensor for name, tensor in self._plain.items()}
-            tensors |= dict(self._layout.matrices()) if self._layout is not None else {}
-            return {name: tensors[name] for name in self._names}

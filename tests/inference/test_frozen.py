@@ -171,18 +171,11 @@ def test_nothing_is_lost_if_memory_runs_out(dtype: torch.dtype, fails_at: int, m
         assert np.array_equal(got, was)
 
 
-def test_another_precision_is_laid_out_anew() -> None:
-    bilm = bilm_with()
-    expected = bytes_of(bilm.to_arrays())
-    state = torch.get_rng_state()
+def test_one_engine_and_no_random_numbers() -> None:
+    bilm, state = bilm_with(), torch.get_rng_state()
     frozen = FrozenBiLM(bilm.options, bilm.to_arrays())
-    exact = frozen.prepare_engine()
-    assert torch.equal(torch.get_rng_state(), state)  # loading draws no random numbers
-    assert frozen.prepare_engine() is exact
-    rounded = frozen.prepare_engine(torch.bfloat16).run([["a", "b"]])[0]
-    assert np.array_equal(rounded, Engine.of(bilm, torch.bfloat16).run([["a", "b"]])[0])
-    assert np.array_equal(frozen.prepare_engine().run([["a", "b"]])[0], exact.run([["a", "b"]])[0])
-    assert bytes_of(frozen.to_arrays()) == expected
+    assert frozen.prepare_engine() is frozen.prepare_engine()
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 @pytest.mark.parametrize(("change", "message"), [

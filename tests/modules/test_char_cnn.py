@@ -305,23 +305,3 @@ def test_maxima_and_their_gradient(compiled: ctypes.CDLL, width: int, filters: i
     addresses = (array.ctypes.data for array in arrays)
     compiled.convolve_backward(WORDS, STRIDE, width, N_IDS, filters, filters, *addresses)
     np.testing.assert_allclose(d_table, expected, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("filters", [5, 64, 130])
-def test_nan_comes_through_and_stays_alone(compiled: ctypes.CDLL, filters: int) -> None:
-    """A NaN is larger than nothing: a maximum by comparison alone would pass it by."""
-    case = drawn_convolve(3, filters)
-    case.table[1, 4, 2] = np.nan
-    out, _ = convolved(compiled, case)
-    for word in range(WORDS):
-        np.testing.assert_array_equal(np.isnan(out[word]), np.isnan(windows(case, word)).any(0))
-    assert 0 < np.isnan(out).sum() < WORDS
-
-
-def test_infinite_sums(compiled: ctypes.CDLL) -> None:
-    case = drawn_convolve(2, 5)
-    case.table[0, :, 1], case.table[0, :, 2] = np.inf, -np.inf
-    out, where = convolved(compiled, case)
-    assert (out[:, 1] == np.inf).all()
-    assert (out[:, 2] == -np.inf).all()
-    assert (where[:, 1:3] == 0).all()
