@@ -228,6 +228,10 @@ def _embed_into_folder(
         held.enter_context(folder_lock(folder, CorpusError))
         manifest = Manifest(folder, decisive, resume, shard_size is None)
 
+        def done(facts: ShardFacts, size: int) -> None:
+            manifest.add(facts)
+            progress(facts.tokens, size)
+
         def missing() -> Iterator[Shard]:
             for shard in cut(items, manifest.shard_size):
                 summary.shards += 1
@@ -240,13 +244,13 @@ def _embed_into_folder(
         try:
             if engine == "ray":
                 del writer  # the tasks have their own
-                run_cluster(missing(), settings, workers, folder / SHARDS, manifest.add, progress)
+                run_cluster(missing(), settings, workers, folder / SHARDS, done)
             elif workers is None or workers == 1:
                 for shard in missing():
                     manifest.add(writer.write_shard(shard, folder / SHARDS, progress))
             else:
                 del writer
-                run_workers(missing(), settings, workers, folder / SHARDS, manifest.add, progress)
+                run_workers(missing(), settings, workers, folder / SHARDS, done)
             manifest.finish(summary.shards)
         except BaseException:
             for clean_up in (partial(remove_leftovers, folder, CorpusError), manifest.write_skipped):

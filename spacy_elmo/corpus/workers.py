@@ -36,26 +36,25 @@ from ..modules.loading import dtype_of
 from .bilm import BiLMChoice
 from .manifest import ShardFacts
 from .reading import Shard
-from .shards import OnProgress, ShardSettings, ShardWriter
+from .shards import ShardSettings, ShardWriter
 
-Done = Callable[[ShardFacts], None]  # is called with each finished shard
+Done = Callable[[ShardFacts, int], None]  # is called with each finished shard, and its bytes of text
 
 
 def _run(
     shards: Iterable[Shard],
+    done: Done,
+    pending: dict[Any, int],
     submit: Callable[[Shard], Any],
     most_pending: Callable[[], int],
     wait_for_some: Callable[[Collection[Any]], Collection[Any]],
     result: Callable[[Any], ShardFacts],
-    pending: dict[Any, int],
-    done: Done,
-    progress: OnProgress,
 ) -> None:
     """Make shards as tasks. After an error those that are being made are finished first, unless another one fails.
 
+    pending: gets the tasks, and the bytes of their shards.
     most_pending: returns how many tasks may be there when the next shard is read.
     wait_for_some: waits for tasks, and returns those that are finished, at least one.
-    pending: gets the tasks, and the bytes of their shards.
     """
 
     def collect(left: int) -> None:
@@ -63,9 +62,7 @@ def _run(
             found = wait_for_some(list(pending))
             for task in [task for task in pending if task in found]:  # in the order of the shards
                 size = pending.pop(task)
-                facts = result(task)
-                done(facts)
-                progress(facts.tokens, size)
+                done(result(task), size)
 
     try:
         for shard in shards:
@@ -81,9 +78,7 @@ def _run(
 _writer: ShardWriter | Exception  # of a worker process; the error with which it has started
 
 
-def run_workers(
-    shards: Iterable[Shard], settings: ShardSettings, workers: int, folder: Path, done: Done, progress: OnProgress
-) -> None:
+def run_workers(shards: Iterable[Shard], settings: ShardSettings, workers: int, folder: Path, done: Done) -> None:
     """Make shards in several processes, which share the threads that torch has here, as `_run` describes it.
 
     If a signal stops this process, the workers end at once.
@@ -94,13 +89,12 @@ def run_workers(
     try:
         _run(
             shards,
+            done,
+            {},
             submit=lambda shard: pool.submit(_make, shard, folder),
             most_pending=lambda: 2 * workers - 1,  # a shard for each worker waits
             wait_for_some=lambda tasks: wait(tasks, return_when=FIRST_COMPLETED).done,
             result=lambda task: task.result(),
-            pending={},
-            done=done,
-            progress=progress,
         )
     except BrokenProcessPool as error:
         raise ProcessError(
@@ -198,12 +192,7 @@ def connected(address: str | None) -> Iterator[None]:
 
 
 def run_cluster(
-    shards: Iterable[Shard],
-    settings: ShardSettings,
-    workers: int | None,
-    folder: Path,
-    done: Done,
-    progress: OnProgress,
+    shards: Iterable[Shard], settings: ShardSettings, workers: int | None, folder: Path, done: Done
 ) -> None:
     """Make shards on all machines of the cluster that this process is connected to, as `_run` describes it.
 
@@ -231,13 +220,12 @@ def run_cluster(
     try:
         _run(
             shards,
+            done,
+            pending,
             submit=lambda shard: make.remote([shared], shared.hex(), shard, mark),  # a list is not fetched
             most_pending=most,
             wait_for_some=lambda tasks: _finished(ray, tasks, kinds),
             result=lambda task: _result(ray, task),
-            pending=pending,
-            done=done,
-            progress=progress,
         )
     finally:
         mark.unlink(missing_ok=True)  # the tasks end. ray.cancel may abort this process (seen with Ray 2.60)
@@ -288,17 +276,14 @@ def _result(ray: Any, task: Any) -> ShardFacts:
         facts: ShardFacts = ray.get(task)
     except ray.exceptions.RayError as error:
         last = (str(error).strip().splitlines() or [type(error).__name__])[-1]
-        if not isinstance(error, ray.exceptions.RayTaskError):
-            raise ProcessError(
-                f"a shard could not be made, because its Ray process or machine ended, {RETRIES + 1} times at most: "
-                f"{last}. The finished shards stay: give the same command again, on machines with more memory or with "
-                "smaller shards."
-            ) from error
-        if isinstance(error.cause, ElmoError):
-            raise error.cause from None
+        problem = f"a shard could not be made, because its Ray process or machine ended, {RETRIES + 1} times at most"
+        todo = "on machines with more memory or with smaller shards"
+        if isinstance(error, ray.exceptions.RayTaskError):
+            if isinstance(error.cause, ElmoError):
+                raise error.cause from None
+            problem, todo = "a Ray task failed", "after installing the same packages on all machines of the cluster"
         raise ProcessError(
-            f"a Ray task failed: {last}. The finished shards stay. If a module is missing, install the same packages "
-            "on all machines of the cluster, and give the same command again."
+            f"{problem}: {last}. The finished shards stay: give the same command again, {todo}."
         ) from error
     return facts
 

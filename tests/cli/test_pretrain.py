@@ -90,7 +90,10 @@ def test_numbers_are_those_of_a_file(share: str, stub: Loop) -> None:
     ("arguments", "message"),
     [
         (["--training.streems", "3"], "training.streems (nearest: training.streams"),
-        (["--training.streams", "0"], "training.streams is 0. Expected a whole number, 1 or more and at most 1,000,000."),
+        (
+            ["--training.streams", "0"],
+            "training.streams is 0. Expected a whole number, 1 or more and at most 1,000,000.",
+        ),
         (["--restart", "--paths.train", "no.txt"], "paths.train: no.txt: no such file"),
         (["--bilm.lstm.dim", "-6"], "lstm.dim is -6"),
         (["--streams", "3"], "--streams: expected a setting in a section"),

@@ -69,7 +69,7 @@ def test_the_first_error_is_raised(n_read: int, first: str, tmp_path: Path, monk
     monkeypatch.setattr(workers, "ProcessPoolExecutor", FailingPool)
     done: list[Any] = []
     with pytest.raises(ValueError, match=first):
-        workers.run_workers(shards(), SETTINGS, 2, tmp_path, done.append, lambda *_: None)
+        workers.run_workers(shards(), SETTINGS, 2, tmp_path, lambda facts, size: done.append(facts))
     assert [facts.shard for facts in done] == [0]
 
 
