@@ -75,15 +75,6 @@ def begun(config: PretrainConfig, output: Path) -> Path:
     return output
 
 
-def test_what_is_kept_of_words_and_weights(given: PretrainConfig, tmp_path: Path) -> None:
-    words = hashlib.sha256("".join(f"{word}\n" for word in WORDS).encode()).hexdigest()
-    weights = hashlib.sha256((tmp_path / "init" / "weights.hdf5").read_bytes()).hexdigest()
-    output = begun(given, tmp_path / "out")
-    texts = json.loads((output / "run.json").read_text(encoding="utf8"))["texts"]
-    assert (texts["vocabulary"], texts["paths.vocabulary"], texts["paths.init"]) == (words, words, weights)
-    assert open_run(given, output).init_sha256 == open_run(given, output, first=False).init_sha256 == weights
-
-
 def test_a_start_that_can_not_be_is_refused_before_anything_is_written(given: PretrainConfig, tmp_path: Path) -> None:
     (tmp_path / "init" / "softmax.hdf5").unlink()
     with pytest.raises(WeightsError, match=r"there is no softmax\.hdf5"):
@@ -93,29 +84,29 @@ def test_a_start_that_can_not_be_is_refused_before_anything_is_written(given: Pr
         run_of(given, tmp_path / "init")
 
 
-def test_files_may_move_or_be_gone(given: PretrainConfig, text: Path, tmp_path: Path) -> None:
+def test_files_may_move_or_be_gone(
+    given: PretrainConfig, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All weights are in the checkpoints. run.json keeps digests of the words and the weights."""
+    words = hashlib.sha256("".join(f"{word}\n" for word in WORDS).encode()).hexdigest()
+    weights = hashlib.sha256((tmp_path / "init" / "weights.hdf5").read_bytes()).hexdigest()
     output = begun(given, tmp_path / "out")
     before = (output / "run.json").read_bytes()
+    texts = json.loads(before)["texts"]
+    assert (texts["vocabulary"], texts["paths.vocabulary"], texts["paths.init"]) == (words, words, weights)
     identity = open_run(given, output).identity
+    install_bilm(monkeypatch, tmp_path, "en_midi", tmp_path / "init")
     (tmp_path / "init").rename(tmp_path / "moved")
     (tmp_path / "words.txt").rename(tmp_path / "moved.txt")
-    moved = with_paths(given, vocabulary=tmp_path / "moved.txt", init=tmp_path / "moved")
     text.unlink()
-    for config in (given, moved):
+    moved = with_paths(given, vocabulary=tmp_path / "moved.txt", init=tmp_path / "moved")
+    for config in (given, moved, with_paths(given, init="en_midi")):
         run = open_run(config, output)
         assert (run.identity, run.resumed, run.vocabulary.words) == (identity, True, WORDS)
-        assert open_run(config, output, first=False).resumed
-    assert (output / "run.json").read_bytes() == before
-
-
-def test_a_package_may_be_gone(given: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All weights are in the checkpoints."""
-    install_bilm(monkeypatch, tmp_path, "en_midi", tmp_path / "init")
-    config = with_paths(given, init="en_midi")
-    output = begun(config, tmp_path / "out")
-    assert open_run(config, output).resumed
+        assert run.init_sha256 == open_run(config, output, first=False).init_sha256 == weights
     uninstall_all(monkeypatch)
-    assert open_run(config, output).resumed
+    assert open_run(with_paths(given, init="en_midi"), output).resumed
+    assert (output / "run.json").read_bytes() == before
 
 
 def test_other_words_or_weights_are_refused(given: PretrainConfig, tmp_path: Path) -> None:
@@ -137,18 +128,15 @@ def test_other_words_or_weights_are_refused(given: PretrainConfig, tmp_path: Pat
         with pytest.raises(SettingsError, match=message):
             open_run(with_paths(given, **paths), output)
     assert (output / "config.cfg").read_bytes() == before
+    without = begun(config_of(given.paths.train), tmp_path / "without")
+    for name in ("vocabulary", "init"):
+        value = getattr(given.paths, name)
+        with pytest.raises(SettingsError, match=rf"started with paths\.{name} = null, but now it is {value}"):
+            open_run(with_paths(config_of(given.paths.train), **{name: value}), without)
     words = (output / "vocabulary.txt").read_text(encoding="utf8").splitlines()
     (output / "vocabulary.txt").write_text("\n".join([*words[:4], words[5], words[4]]) + "\n", encoding="utf8")
     with pytest.raises(SettingsError, match=r"out.vocabulary\.txt: not with the contents \(SHA-256 in .*run\.json\)"):
         open_run(given, output)
-
-
-def test_words_or_weights_that_were_not_there_are_refused(text: Path, given: PretrainConfig, tmp_path: Path) -> None:
-    output = begun(config_of(text), tmp_path / "out")
-    for name in ("vocabulary", "init"):
-        value = getattr(given.paths, name)
-        with pytest.raises(SettingsError, match=rf"started with paths\.{name} = null, but now it is {value}"):
-            open_run(with_paths(config_of(text), **{name: value}), output)
 
 
 def test_a_run_of_an_earlier_version_goes_on(given: PretrainConfig, tmp_path: Path) -> None:
@@ -203,17 +191,6 @@ def test_a_pattern_that_matches_the_run_itself(text: Path, tmp_path: Path, patte
     assert begun(config, output)
     run = open_run(config, output)
     assert (run.resumed, run.train.meta.report.sentences) == (True, sentences)
-
-
-def test_cutoffs_are_compared_with_the_words_of_a_file(text: Path, tmp_path: Path) -> None:
-    """Not with vocabulary.size, 30, which is for words that are built from the text."""
-    Vocabulary(WORDS).write(tmp_path / "words.txt")
-    config = config_of(
-        text, paths={"vocabulary": tmp_path / "words.txt"}, softmax=SoftmaxSettings("adaptive", cutoffs=(10,))
-    )
-    with pytest.raises(SettingsError, match=r"cutoffs is \[10\], but the vocabulary has 6 words"):
-        run_of(config, tmp_path / "few")
-    assert not (tmp_path / "few").exists()
 
 
 def test_files_that_a_run_would_replace(text: Path, tmp_path: Path) -> None:
@@ -287,22 +264,18 @@ def rows_of(model: LanguageModel) -> dict[str, bytes]:
     return {word: row.tobytes() for word, row in zip(model.words, table, strict=True)}
 
 
-@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
-def test_the_seed_decides_a_random_start(corpus: PreparedCorpus, kind: str) -> None:
+@pytest.mark.parametrize("kind", ["full", "adaptive"])
+def test_random_starts(corpus: PreparedCorpus, kind: str) -> None:
+    """The seed decides. With an input of zeros, words are predicted by their frequency (Vocabulary.log_unigram)."""
     first, again, other = (started(tuning_of(kind, seed=seed), corpus) for seed in (4, 4, 5))
-    assert same(first.bilm, again.bilm)
-    assert same(first.softmax, again.softmax)
-    assert not same(first.bilm, other.bilm)
-    assert not same(first.softmax, other.softmax)
-
-
-def test_random_starts_predict_words_by_their_frequency(corpus: PreparedCorpus) -> None:
-    """With an input of zeros; one added to each count, `</S>` once a sentence (see Vocabulary.log_unigram)."""
-    model = started(tuning_of("full"), corpus)
-    assert model.words == [*SPECIAL, "the", "ship", "sank", "sea", "took", "whale"]
-    expected = np.log(np.array([3, 2, 5, 3, 2, 2, 2, 2]) / 21)
-    bias = model.softmax.state_dict()["bias"][1:].numpy()
-    np.testing.assert_allclose(bias, expected, rtol=1e-6)
+    for module in ("bilm", "softmax"):
+        assert same(getattr(first, module), getattr(again, module))
+        assert not same(getattr(first, module), getattr(other, module))
+    assert first.words == [*SPECIAL, "the", "ship", "sank", "sea", "took", "whale"]
+    if kind == "full":
+        expected = np.log(np.array([3, 2, 5, 3, 2, 2, 2, 2]) / 21)
+        bias = first.softmax.state_dict()["bias"][1:].numpy()
+        np.testing.assert_allclose(bias, expected, rtol=1e-6)
 
 
 # The words
@@ -371,6 +344,9 @@ def test_what_can_not_start_is_refused_before_the_text_is_read(corpus: PreparedC
         check_new_run(replace(tuning, bilm=replace(SIZES, n_layers=3)), output)
     with pytest.raises(SettingsError, match="has 3 numbers, too many for a projection_dim of 16"):
         check_new_run(tuning_of("adaptive", (4, 6, 10)), output)
+    words = {"vocabulary": old / "vocabulary.txt"}  # not vocabulary.size, which is for words that are built
+    with pytest.raises(SettingsError, match=r"cutoffs is \[10\], but the vocabulary has 8 words"):
+        check_new_run(tuning_of("adaptive", (10,), words), output)
     with pytest.raises(OptionsError, match=r"options\.json: no such file"):
         check_new_run(tuning_of(paths={"init": old.parent}), output)
     (old / "softmax.hdf5").unlink()
