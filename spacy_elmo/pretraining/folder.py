@@ -2,11 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from ..modules.softmax import AdaptiveSoftmax, OutputLayer, Softmax, check_cutof
 from . import language_model as files
 from .checkpoint import CHECKPOINTS, Checkpoints
 from .config import PathSettings, PretrainConfig, flat, refuse, write_config
-from .language_model import LanguageModel, no_softmax, refuse_new_run, softmax_folder
+from .language_model import LanguageModel, has_softmax, no_softmax, refuse_new_run, softmax_folder
 from .prepared import META, PreparedCorpus, prepare
 from .trainer import enough_memory
 from .vocabulary import SPECIAL, UNKNOWN, Vocabulary, count_words, least_count, read_words
@@ -73,38 +73,31 @@ def check_new_run(config: PretrainConfig, output: Path) -> None:
             raise CorpusError(f"paths.{name}: {error}") from error
     if paths.vocabulary is not None and not Path(paths.vocabulary).is_file():
         refuse("paths.vocabulary", paths.vocabulary, "a file that is there, with one word a line")
-    init = None if paths.init is None else find_init(paths.init)
-    words = _words_file(paths, init)
+    words = _words_file(paths)
     n_words = config.vocabulary.size if words is None else len(read_words(words))
     if config.training.softmax.kind == "adaptive":
         check_cutoffs(n_words, config.bilm.projection_dim, config.training.softmax.cutoffs)
-    if init is not None:
+    if paths.init is not None:
         with enough_memory(config.training):
-            _trained(config, init)  # read again after the text was prepared, which may take hours
+            _trained(config, paths.init)  # read again after the text was prepared, which may take hours
 
 
-class Init(NamedTuple):
-    """The biLM of paths.init. output: the folder of its softmax.hdf5 and vocabulary.txt; None if it has none."""
+def find_init(name: str) -> Path | None:
+    """Return the folder of the softmax.hdf5 and the vocabulary.txt of paths.init; None: it has none. Raises ElmoError.
 
-    name: str
-    folder: Path
-    output: Path | None
-
-
-def find_init(name: str) -> Init:
-    """Return where the files of paths.init are. Raises ElmoError."""
-    folder = find_bilm(name)
-    refuse_new_run(folder)
+    It must be a biLM that can be read.
+    """
+    refuse_new_run(find_bilm(name))
     if not can_name_bilm(name):
         refuse("paths.init", name, "a folder that is there, of a biLM or of a pretraining run, or a biLM's name")
-    output = softmax_folder(name)
-    return Init(name, folder, output if output is not None and (output / files.SOFTMAX).exists() else None)
+    return softmax_folder(name) if has_softmax(name) else None
 
 
-def _words_file(paths: PathSettings, init: Init | None) -> Path | None:
+def _words_file(paths: PathSettings) -> Path | None:
     if paths.vocabulary is not None:
         return Path(paths.vocabulary)
-    return None if init is None or init.output is None else init.output / files.WORDS
+    folder = None if paths.init is None else find_init(paths.init)
+    return None if folder is None else folder / files.WORDS
 
 
 # What a run reads
@@ -181,18 +174,10 @@ def open_run(config: PretrainConfig, output: Path, first: bool = True) -> Run:
     if first:
         texts = {"train": train.meta.sha256, "heldout": heldout.meta.sha256, "sentences": [len(train), len(heldout)]}
         if resumed:
-            _compare(path, record["texts"], texts)
-            _check_digests(path, record["texts"], paths)
+            _compare(path, record["texts"], texts | _digests(paths, output))
         else:
-            init = None if paths.init is None else find_init(paths.init)
-            vocabulary = find_vocabulary(config, train, init)
-            vocabulary.write(output / files.WORDS)
-            words = _sha256_of_words(vocabulary.words)
-            record["texts"] = texts | {
-                "vocabulary": words,
-                "paths.vocabulary": None if paths.vocabulary is None else words,
-                "paths.init": None if init is None else sha256_of(init.folder / files.WEIGHTS),
-            }
+            find_vocabulary(config, train).write(output / files.WORDS)
+            record["texts"] = texts | _digests(paths, output)
             with replacing(path, SettingsError) as temporary, writing(path, SettingsError):
                 temporary.write_text(json.dumps(record, indent=2), encoding="utf8")
         write_config(config, output / CONFIG)
@@ -201,12 +186,12 @@ def open_run(config: PretrainConfig, output: Path, first: bool = True) -> Run:
     return Run(config, train, heldout, Vocabulary.read(output / files.WORDS), identity, resumed, init_sha256)
 
 
-def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus, init: Init | None = None) -> Vocabulary:
+def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus) -> Vocabulary:
     """Return the words to predict, with their counts in the training text.
 
     They are those of paths.vocabulary, or else of the softmax of paths.init, or else the text's most frequent words.
     """
-    settings, source = config.vocabulary, _words_file(config.paths, init)
+    settings, source = config.vocabulary, _words_file(config.paths)
     counted = count_words(corpus)
     if source is None:
         least = least_count(counted, settings.size) if settings.min_count is None else settings.min_count
@@ -261,13 +246,10 @@ def _fixed_settings(config: PretrainConfig) -> dict[str, Any]:
 def _compare(path: Path, recorded: dict[str, Any], now: dict[str, Any]) -> None:
     for key, value in now.items():
         if key in recorded and recorded[key] != value:  # a later version may have more settings
-            _changed(path, key, recorded[key], value)
-
-
-def _changed(path: Path, key: str, before: object, now: object) -> NoReturn:
-    raise SettingsError(
-        f"{path}: this run was started with {key} = {before}, but now it is {now}. Set it back to go on. {_NEW}"
-    )
+            raise SettingsError(
+                f"{path}: this run was started with {key} = {recorded[key]}, but now it is {value}. Set it back to go "
+                f"on. {_NEW}"
+            )
 
 
 def _check_text(source: str, corpus: PreparedCorpus, output: Path) -> None:
@@ -285,29 +267,21 @@ def _check_text(source: str, corpus: PreparedCorpus, output: Path) -> None:
         )
 
 
-def _check_digests(path: Path, recorded: dict[str, Any], paths: PathSettings) -> None:
-    """Check that a run is resumed with the words and weights that it started with, if they are still there."""
-    given = {"paths.vocabulary": paths.vocabulary, "paths.init": paths.init}
-    for key, setting in (given | {"vocabulary": str(path.with_name(files.WORDS))}).items():
-        old = recorded.get(key)
-        if key in recorded and (old is None) != (setting is None):
-            _changed(path, key, "null" if old is None else f"a file of SHA-256 {old}", setting or "null")
-        if old is None or setting is None:
-            continue
-        file = Path(setting)
-        try:
-            file = find_bilm(setting) / files.WEIGHTS if key == "paths.init" else file
-        except SettingsError:  # a biLM whose download or package was removed after the run began
-            continue
-        if file.is_file() and old != (sha256_of(file) if key == "paths.init" else _sha256_of_words(read_words(file))):
-            raise SettingsError(
-                f"{key}: {setting}: not with the contents (SHA-256 in {path}) that this run was started with. Put the "
-                f"right file there to go on. {_NEW}"
-            )
+def _digests(paths: PathSettings, output: Path) -> dict[str, str | None]:
+    """Return the SHA-256 of words and weights, None for what is not set. Files that are gone are left out."""
+    found: dict[str, Path | None] = {"vocabulary": output / files.WORDS}
+    found["paths.vocabulary"] = None if paths.vocabulary is None else Path(paths.vocabulary)
+    with suppress(SettingsError):  # a biLM whose download or package was removed after the run began
+        found["paths.init"] = None if paths.init is None else find_bilm(paths.init) / files.WEIGHTS
+    return {
+        key: None if file is None else sha256_of(file) if key == "paths.init" else _sha256_of_words(file)
+        for key, file in found.items()
+        if file is None or file.is_file()
+    }
 
 
-def _sha256_of_words(words: Sequence[str]) -> str:
-    return hashlib.sha256("".join(f"{word}\n" for word in words).encode()).hexdigest()
+def _sha256_of_words(file: Path) -> str:
+    return hashlib.sha256("".join(f"{word}\n" for word in read_words(file)).encode()).hexdigest()
 
 
 # The model before the first update
@@ -321,7 +295,7 @@ def starting_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageMo
         model.bilm.reset_parameters(generator)
     model.softmax.reset_parameters(None if unigram is None else torch.from_numpy(unigram), generator)
     if config.paths.init is not None:
-        trained = _trained(config, find_init(config.paths.init))
+        trained = _trained(config, config.paths.init)
         if isinstance(trained, LanguageModel):
             _copy_rows(model.softmax, vocabulary, trained)
         model.bilm = trained if isinstance(trained, BiLM) else trained.bilm
@@ -335,18 +309,19 @@ def empty_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel
     return LanguageModel(BiLM(config.bilm), layer, vocabulary)
 
 
-def _trained(config: PretrainConfig, init: Init) -> BiLM | LanguageModel:
-    path = init.folder / files.OPTIONS
+def _trained(config: PretrainConfig, name: str) -> BiLM | LanguageModel:
+    output, folder = find_init(name), find_bilm(name)
+    path = folder / files.OPTIONS
     if read_options(path) != config.bilm:
         raise SettingsError(
             f"[bilm] has other sizes than {path}. Expected the same: the run starts from paths.init. Leave [bilm] "
             "and its subsections out of the config, and the sizes of paths.init are used."
         )
-    if init.output is not None:
-        return LanguageModel.load(init.name, untrusted=True)
+    if output is not None:
+        return LanguageModel.load(name, untrusted=True)
     if not config.training.frozen_tokens:
-        raise no_softmax(init.name)
-    weights = read_weights(init.folder / files.WEIGHTS, config.bilm, untrusted=not is_embedded(init.name))
+        raise no_softmax(name)
+    weights = read_weights(folder / files.WEIGHTS, config.bilm, untrusted=not is_embedded(name))
     return BiLM.from_arrays(config.bilm, weights)
 
 

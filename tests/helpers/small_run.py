@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.pretraining import folder as run_folder
 from spacy_elmo.pretraining import run as loop
 from spacy_elmo.pretraining.checkpoint import Checkpoints
 from spacy_elmo.pretraining.config import (
@@ -29,7 +28,6 @@ from spacy_elmo.pretraining.evaluating import Reporter
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 from spacy_elmo.pretraining.trainer import Trainer
-from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 OPTIONS = BiLMOptions(4, ((1, 4), (2, 8)), 1, "relu", 20, 16, 8, 2, 3.0, 3.0, True)
 STREAMS, STEPS = 4, 5
@@ -84,12 +82,6 @@ def last_checkpoint(output: Path) -> tuple[int, dict[str, np.ndarray]]:
     found = Checkpoints(output / "checkpoints").latest(pytest.fail)
     assert found is not None
     return found
-
-
-def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus) -> Vocabulary:
-    """The words to predict."""
-    init = None if config.paths.init is None else run_folder.find_init(config.paths.init)
-    return run_folder.find_vocabulary(config, corpus, init)
 
 
 def trainer_of(config: PretrainConfig, model: LanguageModel, corpus: PreparedCorpus) -> Trainer:

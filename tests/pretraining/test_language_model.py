@@ -16,7 +16,6 @@ from bilm_package import install_bilm
 from embedded_case import OPTIONS as EMBEDDED_OPTIONS
 from embedded_case import TEXT, embed, install, make_package
 from embedded_case import model_of as embedded_model
-from small_run import find_vocabulary
 
 from spacy_elmo.errors import ElmoError, SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions, atomic
@@ -25,7 +24,7 @@ from spacy_elmo.modules.loading import find_bilm, is_embedded
 from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
 from spacy_elmo.pretraining import language_model
 from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, SoftmaxSettings, TrainingSettings, read_config
-from spacy_elmo.pretraining.folder import check_new_run, starting_model
+from spacy_elmo.pretraining.folder import check_new_run, find_vocabulary, starting_model
 from spacy_elmo.pretraining.language_model import LanguageModel, has_softmax, softmax_folder
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 from spacy_elmo.pretraining.vocabulary import Vocabulary

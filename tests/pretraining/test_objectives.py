@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 import torch.nn.functional as F
-from small_run import by_frequency, find_vocabulary, trainer_of
+from small_run import by_frequency, trainer_of
 from torch import Tensor
 
 from spacy_elmo.errors import SettingsError
@@ -27,7 +27,7 @@ from spacy_elmo.pretraining.config import (
     TrainingSettings,
 )
 from spacy_elmo.pretraining.distributed import Group
-from spacy_elmo.pretraining.folder import starting_model
+from spacy_elmo.pretraining.folder import find_vocabulary, starting_model
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.objectives import AdaptiveObjective
 from spacy_elmo.pretraining.prepared import PreparedCorpus

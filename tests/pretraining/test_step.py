@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_run import by_frequency, find_vocabulary
+from small_run import by_frequency
 from torch import Tensor
 
 from spacy_elmo.formats import BiLMOptions
@@ -28,7 +28,7 @@ from spacy_elmo.pretraining.config import (
     TrainingSettings,
 )
 from spacy_elmo.pretraining.distributed import Group
-from spacy_elmo.pretraining.folder import starting_model
+from spacy_elmo.pretraining.folder import find_vocabulary, starting_model
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 from spacy_elmo.pretraining.step import Batch, GpuStep, Workers, inverted_dropout, without_repetitions
 from spacy_elmo.pretraining.trainer import Trainer
