@@ -262,7 +262,7 @@ class Layout:
     """
 
     def __init__(self, options: BiLMOptions, weights: dict[str, Tensor], dtype: torch.dtype, lossless: bool) -> None:
-        self.options, self.dtype, self.lossless = options, dtype, lossless
+        self.options, self.lossless = options, lossless
         self.device = weights["char_cnn.embedding.weight"].device
         self.row_bytes = 4 * 4 * options.dim  # W x + b of four gates at one position, in float32
         self.input_rows = max(1, INPUT_BYTES // self.row_bytes)
