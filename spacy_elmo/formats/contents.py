@@ -9,10 +9,10 @@ from pathlib import Path
 
 import h5py
 
-from ..errors import ElmoError, VectorsError, WeightsError
-from .hdf5 import MAX_BYTES, Floats, allowed_bytes, check_dataset, find, find_dataset, open_hdf5, root_names
+from ..errors import VectorsError, WeightsError
+from .hdf5 import MAX_BYTES, Floats, all_there, allowed_bytes, check_dataset, find, find_dataset, open_hdf5
 from .options import MAX_FILTERS, MAX_HIGHWAY, MAX_LAYERS
-from .softmax import EXPECTED_SOFTMAX, MAX_CLUSTERS, holds_adaptive, read_adaptive, read_softmax
+from .softmax import read_softmax
 from .untrusted import Result, allow, ask
 from .vectors import INDEX_NAME, keyed_datasets, read_vectors
 from .weights import TYPES
@@ -103,10 +103,7 @@ def _shapes(path: str) -> Result:
         found = ((name, find_dataset(file, name)) for name in names)
         datasets = [(name, dataset) for name, dataset in found if dataset is not None]
         if not datasets:
-            raise ElmoError(
-                f"{path}: missing datasets: char_embed. Expected the weights of a biLM with the sizes of its "
-                f"options; at its root the file has {root_names(file)}."
-            )
+            all_there(file, {"char_embed": None}, "the weights of a biLM with the sizes of its options")
         allow(sum(4 * math.prod(dataset.shape or ()) for _, dataset in datasets))
         for _, dataset in datasets:
             check_dataset(dataset, TYPES)
@@ -114,25 +111,7 @@ def _shapes(path: str) -> Result:
 
 
 def ask_output_layer(path: AnyPath, max_bytes: int = MAX_BYTES) -> tuple[list[int] | None, dict[str, Floats]]:
-    """Read a softmax.hdf5 of a stranger, as `read_output_layer` does."""
+    """Read a softmax.hdf5 of a stranger, as `read_softmax` does."""
     arguments = {"max_bytes": max_bytes}
-    cutoffs, arrays, _ = ask(_output_layer, path, arguments, WeightsError, allowed_bytes(path, max_bytes))
+    cutoffs, arrays = ask(read_softmax, path, arguments, WeightsError, allowed_bytes(path, max_bytes))
     return cutoffs, arrays
-
-
-def read_output_layer(path: AnyPath, max_bytes: int = MAX_BYTES) -> tuple[list[int] | None, dict[str, Floats]]:
-    """Read a softmax.hdf5 of either kind: its cutoffs, None if it is not adaptive, and the parameters by name."""
-    if holds_adaptive(path):
-        return read_adaptive(path, max_bytes)
-    weight, bias = read_softmax(path, max_bytes)
-    return None, {"weight": weight, "bias": bias}
-
-
-def _output_layer(path: str, max_bytes: int) -> Result:
-    names = ["softmax/W", "softmax/b", "adaptive/weight", "adaptive/bias"]
-    names += [f"adaptive/{part}/{i}" for part in ("down", "words") for i in range(MAX_CLUSTERS)]
-    with open_hdf5(path, EXPECTED_SOFTMAX, WeightsError) as file:
-        found = (find_dataset(file, name) for name in names)
-        n_bytes = sum(4 * math.prod(dataset.shape or ()) for dataset in found if dataset is not None)
-    allow(min(n_bytes, allowed_bytes(path, max_bytes)))
-    return read_output_layer(path, max_bytes)

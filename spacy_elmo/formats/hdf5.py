@@ -124,13 +124,8 @@ def find_dataset(file: h5py.File, name: str) -> h5py.Dataset | None:
     return found
 
 
-def find_datasets(file: h5py.File, names: Iterable[str], expected: str) -> dict[str, h5py.Dataset]:
-    """Return datasets by name. Raises ElmoError, which says what was expected, if some are missing."""
-    return all_there(file, {name: find_dataset(file, name) for name in names}, expected)
-
-
 def all_there(file: h5py.File, found: Mapping[str, h5py.Dataset | None], expected: str) -> dict[str, h5py.Dataset]:
-    """Return datasets that `find_dataset` has found. Raises ElmoError as `find_datasets` does."""
+    """Return what `find_dataset` has found by name. Raises ElmoError, with what was expected, if some are missing."""
     if missing := [name for name, dataset in found.items() if dataset is None]:
         raise ElmoError(
             f"{file.filename}: missing datasets: {listed(missing)}. Expected {expected}; at its root the file has "

@@ -1,4 +1,9 @@
-"""The softmax.hdf5 of a biLM's output layer, full or sampled or adaptive, which the official weights.hdf5 lacks."""
+"""The softmax.hdf5 of a biLM's output layer, full or sampled or adaptive, which the official weights.hdf5 lacks.
+
+Its parameters are `weight` and `bias`, with a row for each word: the datasets softmax/W and softmax/b. If it is
+adaptive, they have a row for each frequent word, and then one for each cluster of the other words. All its datasets are
+in the group adaptive, with the cutoffs: the rank of the first word of each cluster, counted from 0, in rising order.
+"""
 
 from __future__ import annotations
 
@@ -16,91 +21,31 @@ from ..errors import ElmoError, WeightsError, listed
 from .hdf5 import (
     MAX_BYTES,
     Floats,
+    all_there,
     check_bytes,
     check_dataset,
     check_storage,
     find,
-    find_datasets,
+    find_dataset,
     open_hdf5,
     read_dataset,
     write_hdf5,
 )
+from .untrusted import allow
 
-WEIGHT, BIAS = "softmax/W", "softmax/b"
-EXPECTED_SOFTMAX = "the softmax.hdf5 of a biLM"
-
-
-def read_softmax(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> tuple[Floats, Floats]:
-    """Read a full or sampled softmax: weight, *Shape:* (words, projection_dim), and bias, (words,), float32."""
-    with open_hdf5(path, EXPECTED_SOFTMAX, WeightsError) as file:
-        datasets = find_datasets(file, (WEIGHT, BIAS), "softmax/W and softmax/b")
-        _check_shapes(datasets[WEIGHT].shape, datasets[BIAS].shape, str(path))
-        weight, bias = _read(datasets, path, max_bytes)
-        return weight, bias
-
-
-def write_softmax(
-    path: str | os.PathLike[str],
-    weight: npt.NDArray[np.floating],
-    bias: npt.NDArray[np.floating],
-    dtype: npt.DTypeLike = np.float32,
-    *,
-    compress: bool = False,
-) -> None:
-    """Write a full or sampled softmax atomically, as float32, or as float16 for half the size."""
-    arrays = _stored({WEIGHT: weight, BIAS: bias}, path, dtype)
-    _check_shapes(weight.shape, bias.shape, f"{path}: not written")
-    write_hdf5(path, arrays.items(), WeightsError, compress=compress)
-
-
-def _check_shapes(weight: tuple[int, ...] | None, bias: tuple[int, ...] | None, source: str) -> None:
-    if weight is None or len(weight) != 2 or min(weight) < 1 or bias != weight[:1]:
-        raise WeightsError(
-            f"{source}: softmax/W has shape {weight} and softmax/b {bias}. Expected (words, projection_dim) and "
-            "(words,), with at least one word and one dimension."
-        )
-
-
-def _read(datasets: Mapping[str, h5py.Dataset], path: str | os.PathLike[str], max_bytes: int) -> list[Floats]:
-    """Check datasets, alone and together, and return their values."""
-    n_bytes = sum(4 * math.prod(dataset.shape) for dataset in datasets.values())
-    check_bytes(n_bytes, path, "the softmax", max_bytes)
-    for dataset in datasets.values():
-        check_dataset(dataset, ("float32", "float16"), max_bytes)
-    return [read_dataset(dataset) for dataset in datasets.values()]
-
-
-def _stored(
-    arrays: Mapping[str, npt.NDArray[np.floating]], path: str | os.PathLike[str], dtype: npt.DTypeLike
-) -> dict[str, npt.NDArray[Any]]:
-    """Return values in the little-endian type of the file. Raises WeightsError if it can't hold them."""
-    stored, result = np.dtype(dtype), {}
-    for name, values in arrays.items():
-        with np.errstate(over="ignore"):  # a value that overflows raises below
-            result[name] = values.astype(stored.newbyteorder("<"))
-        if n_bad := int(values.size - np.isfinite(result[name]).sum()):
-            raise WeightsError(
-                f"{path}: not written: {name} has {n_bad} values that are NaN, infinite or too large for {stored}. "
-                "Expected none."
-            )
-    return result
-
-
-GROUP, CUTOFFS = "adaptive", "adaptive/cutoffs"
+_FULL = {"weight": "softmax/W", "bias": "softmax/b"}
+CUTOFFS = "adaptive/cutoffs"
 # Each cluster's vectors have a quarter of the width of the cluster before: the default of the paper and of torch.
 DIVISOR = 4
 # Vectors of a 16th cluster need a projection_dim of 4 ** 16.
 MAX_CLUSTERS = 16
-_EXPECTED = "adaptive/cutoffs, and with it the weight, bias, down and words of an adaptive softmax"
 
 
 def adaptive_shapes(n_words: int, projection_dim: int, cutoffs: Sequence[int]) -> dict[str, tuple[int, ...]]:
     """Return the shape of each parameter of an adaptive softmax by its name.
 
-    The parameters are `weight` and `bias`, with a row for each frequent word and then one for each cluster, and for
-    each cluster i `down.i`, (width, projection_dim), and `words.i`, (words of the cluster, width).
-
-    cutoffs: rank of the first word of each cluster, counted from 0, in rising order.
+    Beside `weight` and `bias` each cluster i has `down.i`, (width, projection_dim), and `words.i`, (words of the
+    cluster, width).
     """
     head = cutoffs[0] + len(cutoffs)
     shapes: dict[str, tuple[int, ...]] = {"weight": (head, projection_dim), "bias": (head,)}
@@ -110,49 +55,65 @@ def adaptive_shapes(n_words: int, projection_dim: int, cutoffs: Sequence[int]) -
     return shapes
 
 
-def holds_adaptive(path: str | os.PathLike[str]) -> bool:
-    """Whether a softmax.hdf5 holds an adaptive softmax. Raises WeightsError if it is not an HDF5 file."""
-    with open_hdf5(path, EXPECTED_SOFTMAX, WeightsError) as file:
-        return find(file, GROUP) is not None
-
-
-def read_adaptive(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> tuple[list[int], dict[str, Floats]]:
-    """Read an adaptive softmax. Returns the cutoffs and the parameters by name, float32 (see `adaptive_shapes`)."""
-    with open_hdf5(path, EXPECTED_SOFTMAX, WeightsError) as file:
-        if find(file, "softmax") is not None:
+def read_softmax(
+    path: str | os.PathLike[str], max_bytes: int = MAX_BYTES
+) -> tuple[list[int] | None, dict[str, Floats]]:
+    """Read the cutoffs, None if the softmax is not adaptive, and the parameters by name, float32."""
+    with open_hdf5(path, "the softmax.hdf5 of a biLM", WeightsError) as file:
+        is_adaptive = find(file, "adaptive") is not None
+        if is_adaptive and find(file, "softmax") is not None:
             raise ElmoError(
                 f"{path}: holds both softmax and adaptive. Expected one output layer: delete the other group."
             )
-        cutoffs = _read_cutoffs(file)
-        names = {_dataset_name(name): name for name in adaptive_shapes(cutoffs[-1], 1, cutoffs)}
-        datasets = find_datasets(file, names, _EXPECTED)
-        beyond = [f"{GROUP}/{part}/{len(cutoffs)}" for part in ("down", "words")]
-        problems = [f"{name} is beyond the clusters" for name in beyond if find(file, name) is not None]
+        cutoffs = _read_cutoffs(file) if is_adaptive else None
+        parameters = adaptive_shapes(cutoffs[-1], 1, cutoffs) if cutoffs else _FULL
+        names = {_dataset(name, cutoffs): name for name in parameters}
+        found = {dataset: find_dataset(file, dataset) for dataset in names}
+        datasets = all_there(file, found, "those of a full or of an adaptive softmax")
         shapes = {names[name]: dataset.shape for name, dataset in datasets.items()}
-        _check_adaptive(shapes, cutoffs, str(path), problems)
-        return cutoffs, dict(zip(names.values(), _read(datasets, path, max_bytes)))
+        for name in (f"{part}.{len(cutoffs)}" for part in ("down", "words") if cutoffs):
+            beyond = find_dataset(file, _dataset(name, cutoffs))
+            if beyond is not None:
+                shapes[name] = beyond.shape
+        _check_shapes(shapes, cutoffs, str(path))
+        n_bytes = sum(4 * math.prod(dataset.shape) for dataset in datasets.values())
+        check_bytes(n_bytes, path, "the softmax", max_bytes)
+        allow(n_bytes)
+        for dataset in datasets.values():
+            check_dataset(dataset, ("float32", "float16"), max_bytes)
+        return cutoffs, {names[name]: read_dataset(dataset) for name, dataset in datasets.items()}
 
 
-def write_adaptive(
+def write_softmax(
     path: str | os.PathLike[str],
-    cutoffs: Sequence[int],
     arrays: Mapping[str, npt.NDArray[np.floating]],
+    cutoffs: Sequence[int] | None = None,
     dtype: npt.DTypeLike = np.float32,
     *,
     compress: bool = False,
 ) -> None:
-    """Write an adaptive softmax as `write_softmax` does: its cutoffs, and the parameters of `adaptive_shapes`."""
-    _check_adaptive({name: values.shape for name, values in arrays.items()}, cutoffs, f"{path}: not written")
-    stored = _stored({_dataset_name(name): values for name, values in arrays.items()}, path, dtype)
-    write_hdf5(path, ({CUTOFFS: np.array(cutoffs, "<i8")} | stored).items(), WeightsError, compress=compress)
+    """Write parameters by name atomically, as float32, or as float16 for half the size."""
+    _check_shapes({name: values.shape for name, values in arrays.items()}, cutoffs, f"{path}: not written")
+    stored = np.dtype(dtype)
+    datasets: dict[str, npt.NDArray[Any]] = {} if cutoffs is None else {CUTOFFS: np.array(cutoffs, "<i8")}
+    for name, values in arrays.items():
+        dataset = _dataset(name, cutoffs)
+        with np.errstate(over="ignore"):  # a value that overflows raises below
+            datasets[dataset] = values.astype(stored.newbyteorder("<"))
+        if n_bad := int(values.size - np.isfinite(datasets[dataset]).sum()):
+            raise WeightsError(
+                f"{path}: not written: {dataset} has {n_bad} values that are NaN, infinite or too large for {stored}. "
+                "Expected none."
+            )
+    write_hdf5(path, datasets.items(), WeightsError, compress=compress)
 
 
-def _dataset_name(name: str) -> str:
-    return f"{GROUP}/{name.replace('.', '/')}"
+def _dataset(name: str, cutoffs: Sequence[int] | None) -> str:
+    return _FULL.get(name, name) if cutoffs is None else f"adaptive/{name.replace('.', '/')}"
 
 
 def _read_cutoffs(file: h5py.File) -> list[int]:
-    dataset = find_datasets(file, [CUTOFFS], _EXPECTED)[CUTOFFS]
+    dataset = all_there(file, {CUTOFFS: find_dataset(file, CUTOFFS)}, "where the clusters of words begin")[CUTOFFS]
     got: object = f"of shape {dataset.shape}"
     fits = dataset.shape is not None and len(dataset.shape) == 1 and 0 < dataset.shape[0] <= MAX_CLUSTERS
     if fits and dataset.id.get_type() in (h5py.h5t.STD_I64LE, h5py.h5t.STD_I64BE):
@@ -167,24 +128,21 @@ def _read_cutoffs(file: h5py.File) -> list[int]:
     )
 
 
-def _check_adaptive(
-    shapes: Mapping[str, tuple[int, ...] | None], cutoffs: Sequence[int], source: str, problems: Sequence[str] = ()
-) -> None:
-    weight, last = shapes.get("weight"), shapes.get(f"words.{len(cutoffs) - 1}")
-    projection_dim = weight[1] if weight is not None and len(weight) == 2 else 0
-    n_words = cutoffs[-1] + (last[0] if last else 0)
-    expected = adaptive_shapes(n_words, projection_dim, cutoffs)
+def _check_shapes(shapes: Mapping[str, tuple[int, ...] | None], cutoffs: Sequence[int] | None, source: str) -> None:
+    weight = shapes.get("weight")
+    n_rows, projection_dim = weight if weight is not None and len(weight) == 2 else (0, 0)
+    if cutoffs is None:
+        expected: dict[str, tuple[int, ...]] = {"weight": (n_rows, projection_dim), "bias": (n_rows,)}
+        rule = "(words, projection_dim) and (words,), with at least one word and one dimension"
+    else:
+        last = shapes.get(f"words.{len(cutoffs) - 1}")
+        expected = adaptive_shapes(cutoffs[-1] + (last[0] if last else 0), projection_dim, cutoffs)
+        rule = "a row for each word and cluster, and in each cluster a quarter of the width of the one before, "
+        rule += f"at least 1, as its cutoffs are {list(cutoffs)}"
     problems = [
-        *(
-            f"{_dataset_name(name)} has shape {shapes.get(name)}, expected {expected.get(name)}"
-            for name in dict.fromkeys([*expected, *shapes])
-            if shapes.get(name) != expected.get(name) or not all(expected[name])
-        ),
-        *problems,
+        f"{_dataset(name, cutoffs)} has shape {shapes.get(name)}, expected {expected.get(name)}"
+        for name in dict.fromkeys([*expected, *shapes])
+        if shapes.get(name) != expected.get(name) or not all(expected[name])
     ]
     if problems:
-        raise WeightsError(
-            f"{source}: the arrays of the adaptive softmax do not fit its cutoffs {list(cutoffs)}: "
-            f"{listed(problems, '; ')}. Expected a row for each word and cluster, and in each cluster a quarter "
-            "of the width of the one before, at least 1."
-        )
+        raise WeightsError(f"{source}: the shapes of the softmax are wrong: {listed(problems, '; ')}. Expected {rule}.")

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -45,6 +44,10 @@ _PATIENCE = 6
 _MAX_LINE = 2**24
 _NUMBERS = re.compile(r"[<>|=]([biu][1248]|b1|f[248]|c8|c16)")
 _READY = b"ready\n"
+_NOT_STARTED = (
+    "{path}: not read, because the process that reads untrusted files could not be started ({reason}). Read the file "
+    "without untrusted=True only if you trust it."
+)
 _SUSPECT = "The file is damaged or made to do harm: get it again from a place that you trust, and compare its SHA-256."
 # An empty package in the place of spacy_elmo, whose own __init__ loads torch and spaCy.
 _START = """
@@ -66,7 +69,7 @@ def ask(
     error: type[ElmoError],
     max_bytes: int,
     allocate: Callable[[tuple[int, ...], np.dtype[Any]], Array] = np.empty,
-) -> tuple[Any, dict[str, Array], list[str]]:
+) -> tuple[Any, dict[str, Array]]:
     """Run a task on an untrusted file in a new process without torch and spaCy, which ends when this one does.
 
     task: a function of a module that needs neither torch nor spaCy. Its arguments are `path` and `arguments`, which
@@ -74,8 +77,8 @@ def ask(
     max_bytes: size of all arrays together, at most.
     allocate: makes an array of a shape and a type, into which the values are copied.
 
-    Returns the task's facts, its arrays, and the texts of its warnings. Raises `error` if the task raises an ElmoError,
-    and if the process crashes, reaches a limit, can't be started, or gives an answer that does not fit.
+    Returns the task's facts and its arrays. Raises `error` if the task raises an ElmoError, and if the process crashes,
+    reaches a limit, can't be started, or gives an answer that does not fit.
     """
     request = {"parent": os.getpid(), "module": task.__module__, "function": task.__name__}
     request["arguments"] = {"path": os.fspath(path), **arguments}
@@ -83,7 +86,7 @@ def ask(
     try:
         process = _start()
     except (OSError, ValueError) as exc:
-        raise error(_not_started(path, str(exc))) from exc
+        raise error(_NOT_STARTED.format(path=path, reason=exc)) from exc
     clock = threading.Timer(seconds, process.kill)
     clock.daemon = True
     with process:
@@ -133,20 +136,13 @@ def _start() -> subprocess.Popen[bytes]:
     )
 
 
-def _not_started(path: str | os.PathLike[str], reason: str) -> str:
-    return (
-        f"{path}: not read, because the process that reads untrusted files could not be started ({reason}). Read "
-        "the file without untrusted=True only if you trust it."
-    )
-
-
 def _answer(
     stdout: IO[bytes],
     path: str | os.PathLike[str],
     error: type[ElmoError],
     max_bytes: int,
     allocate: Callable[[tuple[int, ...], np.dtype[Any]], Array],
-) -> tuple[Any, dict[str, Array], list[str]] | None:
+) -> tuple[Any, dict[str, Array]] | None:
     """Return the answer; None if the process ends before its end."""
     line = stdout.readline(_MAX_LINE)
     if not line.endswith(b"\n"):
@@ -156,14 +152,14 @@ def _answer(
         header = json.loads(line)
         if "error" in header:
             raise error(str(header["error"]))
-        facts, texts = header["facts"], [str(text) for text in header["warnings"]]
+        facts = header["facts"]
         for name, dtype, shape in header["arrays"]:
             if not _NUMBERS.fullmatch(dtype) or any(type(size) is not int or size < 0 for size in shape):
                 raise ValueError
             described[str(name)] = np.dtype(dtype), tuple(shape)
-    except ElmoError:
-        raise
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, RecursionError) as exc:
+        if isinstance(exc, ElmoError):
+            raise
         raise unfit_error(path, shown(line), error) from None
     if sum(dtype.itemsize * math.prod(shape) for dtype, shape in described.values()) > max_bytes:
         raise unfit_error(path, f"more than {max_bytes:,} bytes", error)
@@ -173,7 +169,7 @@ def _answer(
         target = arrays[name].reshape(-1).view(np.uint8).data
         if stdout.readinto(target) < len(target):  # type: ignore[attr-defined]
             return None
-    return facts, arrays, texts
+    return facts, arrays
 
 
 def _end_of(process: subprocess.Popen[bytes], path: str | os.PathLike[str], ready: bool, seconds: int | None) -> str:
@@ -194,7 +190,7 @@ def _end_of(process: subprocess.Popen[bytes], path: str | os.PathLike[str], read
         return f"{path}: the HDF5 library crashed on this file, in a process of its own ({how}). {_SUSPECT}"
     assert process.stderr
     lines = process.stderr.read(10_000).decode("utf8", "replace").strip().splitlines() or [how]
-    return _not_started(path, ascii(lines[-1])[1:-1])
+    return _NOT_STARTED.format(path=path, reason=ascii(lines[-1])[1:-1])
 
 
 def main() -> None:
@@ -271,14 +267,10 @@ def _address_space() -> int:
 def _run(function: Callable[..., Result], arguments: Mapping[str, Any]) -> list[Any]:
     """Run the task. Returns the parts of the answer: a line of JSON, and the bytes of the arrays."""
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("ignore")
-            warnings.simplefilter("always", UserWarning)
-            facts, arrays = function(**arguments)
+        facts, arrays = function(**arguments)
         arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
         described = [(name, array.dtype.str, array.shape) for name, array in arrays.items()]
-        texts = [str(warning.message) for warning in caught]
-        line = json.dumps({"facts": facts, "arrays": described, "warnings": texts}).encode() + b"\n"
+        line = json.dumps({"facts": facts, "arrays": described}).encode() + b"\n"
         return [line, *(array.reshape(-1).view(np.uint8).data for array in arrays.values())]
     except ElmoError as error:
         text = str(error)

@@ -269,7 +269,7 @@ def _read_apart(path: str | os.PathLike[str], first: int) -> Iterator[tuple[str 
     """Read what `read_vectors` reads, some sentences at a time, each time in a new process."""
     while True:
         arguments = {"first": first}
-        texts, arrays, _ = ask(_read_part, path, arguments, VectorsError, allowed_bytes(path, MAX_BYTES))
+        texts, arrays = ask(_read_part, path, arguments, VectorsError, allowed_bytes(path, MAX_BYTES))
         fits = isinstance(texts, list) and all(text is None or isinstance(text, str) for text in texts)
         if not fits or len(texts) != len(arrays) or any(array.dtype != np.float32 for array in arrays.values()):
             raise unfit_error(path, shown(texts), VectorsError)

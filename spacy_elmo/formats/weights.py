@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -202,20 +201,16 @@ def read_weights(
     max_bytes: how much memory the weights may take; four times the size of the file is always allowed, and what the
         environment variable SPACY_ELMO_MAX_BYTES says if that is more.
 
-    Returns contiguous float32 arrays in native byte order, by parameter name (see `expected_parameters`). Weights that
-    are stored as float16 or float64 are converted, with one warning for the file.
+    Returns contiguous float32 arrays in native byte order, by parameter name (see `expected_parameters`).
     Raises WeightsError if the file is missing, damaged, incomplete or of other sizes, or if its weights take too much
     memory. With `untrusted` also if the HDF5 library crashes or comes to no end.
     """
     if untrusted:
-        # more than the file has is never needed; it has no row for padding
         n_bytes = min(_n_bytes(weights_table(options, True, True)), allowed_bytes(path, max_bytes))
-        arguments = {"options": options.to_dict(), "max_bytes": max_bytes, "n_bytes": n_bytes}
-        largest = n_bytes + _ITEM_SIZE * options.char_dim
-        _, arrays, texts = ask(_read_apart, path, arguments, WeightsError, largest, _aligned)
+        n_bytes += _ITEM_SIZE * options.char_dim  # of the row for padding, which no file has
+        arguments = {"options": options.to_dict(), "max_bytes": max_bytes}
+        _, arrays = ask(_read_apart, path, arguments, WeightsError, n_bytes, _aligned)
         check_arrays(arrays, options, str(path))
-        for text in texts:
-            warnings.warn(text, stacklevel=2)
         return arrays
     with open_hdf5(path, "the weights.hdf5 of a biLM", WeightsError) as file:
         every = weights_table(options, True, True)
@@ -228,7 +223,9 @@ def read_weights(
         if problems:
             raise ElmoError(f"{path}: the datasets and the options disagree: {listed(problems, '; ')}.")
         _refuse_larger_model(file, options)
-        check_bytes(_n_bytes(table.values()), path, "the biLM", max_bytes)
+        n_bytes = _n_bytes(table.values())
+        check_bytes(n_bytes, path, "the biLM", max_bytes)
+        allow(n_bytes)
         for dataset in datasets.values():
             check_dataset(dataset, TYPES, max_bytes)
         arrays = {}
@@ -242,8 +239,7 @@ def read_weights(
     return arrays
 
 
-def _read_apart(path: str, options: dict[str, Any], max_bytes: int, n_bytes: int) -> Result:
-    allow(n_bytes)
+def _read_apart(path: str, options: dict[str, Any], max_bytes: int) -> Result:
     return None, read_weights(path, BiLMOptions.from_dict(options), max_bytes=max_bytes)
 
 

@@ -10,11 +10,10 @@ import torch
 from ..errors import WeightsError, shown
 from ..formats.atomic import is_unfinished, replacing_folder
 from ..formats.contents import ask_output_layer as ask_output_layer
-from ..formats.contents import read_output_layer as read_trusted
 from ..formats.names import find_point, folder_named, folder_of, is_named
 from ..formats.options import read_options, write_options
 from ..formats.paths import sha256_of
-from ..formats.softmax import write_adaptive, write_softmax
+from ..formats.softmax import read_softmax, write_softmax
 from ..formats.weights import read_weights, write_weights
 from ..modules import BiLM
 from ..modules.loading import BEST as BEST
@@ -183,15 +182,13 @@ class LanguageModel:
 def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, compress: bool = False) -> None:
     """Write softmax.hdf5. dtype: of its values, float32 or float16."""
     arrays = {name: values.cpu().numpy() for name, values in layer.state_dict().items()}
-    if isinstance(layer, AdaptiveSoftmax):
-        write_adaptive(path, layer.cutoffs, arrays, dtype, compress=compress)
-    else:
-        write_softmax(path, arrays["weight"], arrays["bias"], dtype, compress=compress)
+    cutoffs = layer.cutoffs if isinstance(layer, AdaptiveSoftmax) else None
+    write_softmax(path, arrays, cutoffs, dtype, compress=compress)
 
 
 def read_output_layer(path: Path, *, untrusted: bool = False) -> OutputLayer:
     """Read softmax.hdf5, in a process of its own if it is `untrusted`."""
-    cutoffs, arrays = (ask_output_layer if untrusted else read_trusted)(path)
+    cutoffs, arrays = (ask_output_layer if untrusted else read_softmax)(path)
     layer: OutputLayer
     if cutoffs is None:
         layer = Softmax(*arrays["weight"].shape)

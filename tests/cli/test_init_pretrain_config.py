@@ -157,7 +157,7 @@ def test_a_biLM_of_few_words_is_tuned_with_the_full_softmax(n_words: int, kind: 
     Path("mine").mkdir()
     words = ["<S>", "</S>", "<UNK>", *map(str, range(n_words - 3))]
     Path("mine/vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf8")
-    write_softmax("mine/softmax.hdf5", np.zeros((n_words, 2), np.float32), np.zeros(n_words, np.float32))
+    write_softmax("mine/softmax.hdf5", {"weight": np.zeros((n_words, 2), "f4"), "bias": np.zeros(n_words, "f4")})
     told = run("run.cfg", "--train", "a.txt", "--init", "mine")
     softmax = Config().from_disk("run.cfg")["training"]["softmax"]
     assert (softmax["kind"], softmax["negatives"]) == (kind, 4_096)

@@ -13,16 +13,8 @@ from reading import read_here
 from weight_files import make_heap_cycle
 
 from spacy_elmo.errors import ElmoError, VectorsError, WeightsError
-from spacy_elmo.formats.contents import (
-    ask_kind,
-    ask_output_layer,
-    ask_shapes,
-    ask_vectors,
-    check,
-    is_hdf5,
-    read_output_layer,
-)
-from spacy_elmo.formats.softmax import adaptive_shapes, write_adaptive, write_softmax
+from spacy_elmo.formats.contents import ask_kind, ask_output_layer, ask_shapes, ask_vectors, check, is_hdf5
+from spacy_elmo.formats.softmax import adaptive_shapes, read_softmax, write_softmax
 
 CELLS = [f"RNN_{d}/RNN/MultiRNNCell/Cell{{}}/LSTMCell/{name}" for d in range(2) for name in ("W_0", "W_P_0")]
 MAIN = ["char_embed", "CNN_proj/W_proj", "CNN/W_cnn_0", "CNN/W_cnn_1", "CNN_high_0/W_carry"]
@@ -31,10 +23,9 @@ MAIN += [cell.format(k) for cell in CELLS for k in range(2)]
 
 @pytest.fixture
 def softmax(tmp_path: Path) -> Path:
-    path = tmp_path / "softmax.hdf5"
-    rng = np.random.default_rng(0)
-    write_softmax(path, rng.standard_normal((7, 4)).astype("f4"), np.zeros(7, "f4"), np.float16)
-    return path
+    weight = np.random.default_rng(0).standard_normal((7, 4)).astype("f4")
+    write_softmax(tmp_path / "softmax.hdf5", {"weight": weight, "bias": np.zeros(7, "f4")}, dtype=np.float16)
+    return tmp_path / "softmax.hdf5"
 
 
 @pytest.fixture
@@ -42,7 +33,7 @@ def adaptive(tmp_path: Path) -> Path:
     path = tmp_path / "adaptive.hdf5"
     rng = np.random.default_rng(0)
     shapes = adaptive_shapes(9, 16, [3, 5])
-    write_adaptive(path, [3, 5], {name: rng.standard_normal(shape).astype("f4") for name, shape in shapes.items()})
+    write_softmax(path, {name: rng.standard_normal(shape).astype("f4") for name, shape in shapes.items()}, [3, 5])
     return path
 
 
@@ -55,7 +46,7 @@ def test_kinds(weights: Path, vectors: Path, softmax: Path, adaptive: Path, monk
 def test_softmaxes(softmax: Path, adaptive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read_here(monkeypatch)
     for path, cutoffs in ((softmax, None), (adaptive, [3, 5])):
-        got, expected = ask_output_layer(path), read_output_layer(path)
+        got, expected = ask_output_layer(path), read_softmax(path)
         assert got[0] == expected[0] == cutoffs
         assert got[1].keys() == expected[1].keys()
         for name, values in expected[1].items():
@@ -72,8 +63,8 @@ def test_facts(weights: Path, vectors: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.slow
 def test_more_memory_than_allowed(softmax: Path) -> None:
-    write_softmax(softmax, np.zeros((3000, 100), "f4"), np.zeros(3000, "f4"), compress=True)
-    for read in (read_output_layer, ask_output_layer):
+    write_softmax(softmax, {"weight": np.zeros((3000, 100), "f4"), "bias": np.zeros(3000, "f4")}, compress=True)
+    for read in (read_softmax, ask_output_layer):
         with pytest.raises(WeightsError, match=r"the softmax would take 1,212,000 bytes .* at most 1,211,999"):
             read(softmax, 1_211_999)
         assert read(softmax, 1_212_000)[1]["weight"].shape == (3000, 100)

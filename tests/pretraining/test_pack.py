@@ -51,8 +51,9 @@ def test_the_rounded_arrays_are_read_back(model: Path, tmp_path: Path) -> None:
     assert packed.largest == pytest.approx(every.max(), rel=1e-12)
     assert packed.mean == pytest.approx(every.mean(), rel=1e-9)
     assert 0 < packed.mean < packed.largest <= 2**-11
-    for got, expected in zip(read_softmax(tmp_path / "packed" / "softmax.hdf5"), read_softmax(model / "softmax.hdf5")):
-        np.testing.assert_array_equal(got, expected.astype(np.float16).astype(np.float32))
+    softmax = read_softmax(tmp_path / "packed" / "softmax.hdf5")[1]
+    for name, expected in read_softmax(model / "softmax.hdf5")[1].items():
+        np.testing.assert_array_equal(softmax[name], expected.astype(np.float16).astype(np.float32))
     loaded = LanguageModel.load(tmp_path / "packed")
     assert loaded.words == WORDS
     np.testing.assert_array_equal(loaded.vocabulary.counts, COUNTS)
@@ -147,7 +148,8 @@ def test_the_model_itself_is_not_replaced(model: Path, tmp_path: Path) -> None:
 
 
 def test_what_can_not_be_packed_leaves_nothing(model: Path, tmp_path: Path) -> None:
-    write_softmax(model / "softmax.hdf5", np.full((8, 16), 70_000, np.float32), np.zeros(8, np.float32))
+    large = {"weight": np.full((8, 16), 70_000, np.float32), "bias": np.zeros(8, np.float32)}
+    write_softmax(model / "softmax.hdf5", large)
     with pytest.raises(WeightsError, match="too large for float16"):
         pack(model, tmp_path / "packed")
     shutil.rmtree(model)
@@ -170,9 +172,10 @@ def test_matrices_of_eight_bits(model: Path, tmp_path: Path) -> None:
     assert f"change by {max(packed.norms.values()):.2g} of their norm" in card
     before = read_weights(model / "weights.hdf5", OPTIONS)
     after = read_weights(tmp_path / "packed" / "weights.hdf5", OPTIONS)
-    weight, bias = read_softmax(tmp_path / "packed" / "softmax.hdf5")
-    np.testing.assert_array_equal(bias, read_softmax(model / "softmax.hdf5")[1].astype(np.float16))
-    for name, values in (after | {"softmax": weight}).items():
+    softmax = read_softmax(tmp_path / "packed" / "softmax.hdf5")[1]
+    expected = read_softmax(model / "softmax.hdf5")[1]["bias"].astype(np.float16)
+    np.testing.assert_array_equal(softmax["bias"], expected)
+    for name, values in (after | {"softmax": softmax["weight"]}).items():
         if name.endswith("bias") or "embedding" in name:
             np.testing.assert_array_equal(values, half(before[name]))
             continue
