@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
+from numbers import Integral
 
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = _REPR.maxlong = 80
@@ -140,6 +141,13 @@ def listed(items: Sequence[object], separator: str = ", ") -> str:
     more = len(items) - 10
     text = separator.join(map(str, items[:10]))
     return f"{text} and {more:,} more" if more > 0 else text
+
+
+def check_whole(least: int = 1, /, **settings: object) -> None:
+    """Raise SettingsError if one of the settings, by name, is no whole number of `least` or more."""
+    for name, value in settings.items():
+        if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+            raise SettingsError(f"{name} is {shown(value)}. Expected a whole number, {least} or more.")
 
 
 # Messages of several rooms

@@ -6,16 +6,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, SupportsFloat
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ..errors import SettingsError, shown
-from ..formats.characters import MAX_CHARACTERS, batch_to_ids_array
+from ..errors import SettingsError, check_whole, shown
+from ..formats.characters import MAX_CHARACTERS, batch_to_ids_array, checked_words
 from ..modules.bilm import BiLM
 from ..modules.lstm_cell import FORGET_BIAS, Gates
 from ..modules.scalar_mix import ScalarMix
-from .elmo_bilm import ElmoBiLM, checked_inputs, checked_words, loaded
+from .elmo_bilm import ElmoBiLM, checked_inputs, loaded
 
 _ENCODER = "_elmo_lstm._token_embedder."
 _LSTM = "_elmo_lstm._elmo_lstm."
@@ -173,10 +172,7 @@ class Elmo(nn.Module):
         stateful: bool = False,
     ) -> None:
         super().__init__()
-        if not isinstance(num_output_representations, int | np.integer) or num_output_representations < 1:
-            raise SettingsError(
-                f"num_output_representations is {num_output_representations!r}. Expected a whole number, 1 or more."
-            )
+        check_whole(num_output_representations=num_output_representations)
         if not isinstance(dropout, SupportsFloat) or not 0 <= dropout <= 1:
             raise SettingsError(f"dropout is {shown(dropout)}. Expected a share, 0 to 1.")
         if isinstance(vocab_to_cache, list) and not vocab_to_cache:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from spacy.tokens import Doc, Span, Token
 from torch import Tensor, nn
 
 from ..errors import ElmoError, SettingsError, shown
-from ..formats.characters import N_CHARACTERS, words_to_ids
+from ..formats.characters import N_CHARACTERS, checked_words, words_to_ids
 from ..modules.bilm import BiLM, BiLMOutput
 from ..modules.loading import load_bilm
 from ..modules.lstm_cell import LstmState
@@ -19,25 +18,6 @@ from ..modules.lstm_cell import LstmState
 # of a batch of sentences from a stream; only a longer sentence, alone, has more
 MAX_TOKENS = 8192
 BATCH_SIZE = 64
-
-
-def checked_words(sentence: Iterable[str]) -> list[str]:
-    """Return the words of a sentence. A string in its place is an error, and so is a word that is no string."""
-    if isinstance(sentence, str):  # else its letters would be embedded as words
-        raise ElmoError(
-            f"a sentence is the string {shown(sentence)}. Expected a list of words: split it into tokens first."
-        )
-    words: list[Any] = [sentence] if isinstance(sentence, Doc | Span | Token) else list(sentence)
-    for word in words:
-        if isinstance(word, Doc | Span | Token):
-            raise ElmoError(
-                f"{shown(word)} was given. Expected words, which are strings: of a doc [token.text for token in doc]. "
-                "Or run a pipeline with elmo: doc._.elmo has the vectors of a doc's tokens, and spacy_elmo.encode(nlp, "
-                "docs) returns one for each doc."
-            )
-        if not isinstance(word, str):
-            raise ElmoError(f"a word is {shown(word)}. Expected a string.")
-    return words
 
 
 def batches_of(

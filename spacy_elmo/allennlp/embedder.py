@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from ..errors import EMBED_SAME, CommandError, ElmoError, SettingsError, shown
-from ..formats.characters import TruncatedWords
+from ..errors import EMBED_SAME, CommandError, ElmoError, SettingsError, check_whole, shown
+from ..formats.characters import TruncatedWords, checked_words
 from ..formats.options import BiLMOptions
 from ..formats.text import Unusable, line_of, read_sentences, splitter
 from ..formats.vectors import VectorsWriter
@@ -29,7 +29,6 @@ from .elmo_bilm import (
     Carrying,
     RawBiLM,
     batches_of,
-    checked_words,
 )
 
 
@@ -253,8 +252,8 @@ class ElmoEmbedder(Carrying):
         "average", float32, 0 after the end of a sentence, and the mask, *Shape:* (sentences, tokens), true at words.
         """
         _check_output_format(output_format)
-        if length is not None and (not isinstance(length, int | np.integer) or isinstance(length, bool) or length < 1):
-            raise SettingsError(f"length is {shown(length)}. Expected a whole number, 1 or more, or None.")
+        if length is not None:
+            check_whole(length=length)
         embedded = self.embed_sentences(sentences, batch_size)
         arrays = [FORMATS[output_format](layers[:, :length]) for layers in embedded]
         return self._padded(arrays, output_format, length)
@@ -296,7 +295,7 @@ class ElmoEmbedder(Carrying):
         batch_size: number of sentences in a batch, at most. Without `stateful`, long sentences run in smaller batches.
         Raises SettingsError if batch_size is below 1, and the errors of `embed_batch`.
         """
-        _check_batch_size(batch_size)
+        check_whole(batch_size=batch_size)
         batches = batches_of(sentences, batch_size, None if self.stateful else MAX_TOKENS)
         return (layers for batch in batches for layers in self.embed_batch(batch))
 
@@ -318,7 +317,7 @@ class ElmoEmbedder(Carrying):
 
         Returns *Shape:* (texts, width), float32; (width,) for one string. The row of a text without words is zero.
         """
-        _check_batch_size(batch_size)
+        check_whole(batch_size=batch_size)
         alone = isinstance(texts, str)
         sentences = split_texts([texts] if isinstance(texts, str) else texts, lang)
         vectors = np.zeros((len(sentences), self.options.width), np.float32)
@@ -412,8 +411,3 @@ def _refuse_same_file(file: IO[str], path: str | os.PathLike[str]) -> None:
 def _check_output_format(output_format: str) -> None:
     if output_format not in FORMATS:
         raise SettingsError(f"output_format is {output_format!r}. Expected one of {', '.join(FORMATS)}.")
-
-
-def _check_batch_size(batch_size: int) -> None:
-    if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
-        raise SettingsError(f"batch_size is {batch_size!r}. Expected a whole number, 1 or more.")

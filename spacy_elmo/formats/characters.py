@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import Any
 
@@ -76,7 +77,8 @@ def boundary_ids(max_characters: int = MAX_CHARACTERS) -> Ids:
 def batch_to_ids_array(sentences: Sequence[Sequence[str]], max_characters: int = MAX_CHARACTERS) -> Ids:
     """Return the ids of sentences, *Shape:* (sentences, longest, max_characters), int64: 0 after a sentence's end."""
     for sentence in sentences:
-        _refuse_string(sentence)
+        if isinstance(sentence, str):
+            checked_words(sentence)
     lengths = np.fromiter(map(len, sentences), dtype=np.int64, count=len(sentences))
     longest = int(lengths.max(initial=0))
     flat = words_to_ids([word for sentence in sentences for word in sentence], max_characters)
@@ -104,20 +106,33 @@ def _n_bytes(max_characters: int) -> int:
 
 
 def _encode(words: Sequence[str]) -> list[bytes]:
-    _refuse_string(words)
-    try:
-        return [word.encode("utf-8", "ignore") for word in words]
-    except AttributeError:
-        wrong = next(word for word in words if not isinstance(word, str))
-        raise ElmoError(f"a word is {shown(wrong)}. Expected a string.") from None
+    if not isinstance(words, str):
+        with suppress(AttributeError):  # of a word that is no string
+            return [word.encode("utf-8", "ignore") for word in words]
+    return [word.encode("utf-8", "ignore") for word in checked_words(words)]
 
 
-def _refuse_string(words: object) -> None:
-    # A string is a sequence of strings too: its letters would silently be read as words.
-    if isinstance(words, str):
+def checked_words(sentence: Iterable[str]) -> list[str]:
+    """Return the words of a sentence. A string in its place is an error, and so is a word that is no string."""
+    if isinstance(sentence, str):  # else its letters would be embedded as words
         raise ElmoError(
-            f"a sentence is the string {shown(words)}. Expected a list of words: split it into tokens first."
+            f"a sentence is the string {shown(sentence)}. Expected a list of words: split it into tokens first."
         )
+    words: list[Any] = [sentence] if _is_spacys(sentence) else list(sentence)
+    for word in words:
+        if _is_spacys(word):
+            raise ElmoError(
+                f"{shown(word)} was given. Expected words, which are strings: of a doc [token.text for token in doc]. "
+                "Or run a pipeline with elmo: doc._.elmo has the vectors of a doc's tokens, and spacy_elmo.encode(nlp, "
+                "docs) returns one for each doc."
+            )
+        if not isinstance(word, str):
+            raise ElmoError(f"a word is {shown(word)}. Expected a string.")
+    return words
+
+
+def _is_spacys(thing: object) -> bool:
+    return type(thing).__module__.startswith("spacy.tokens")  # spaCy itself is not imported here
 
 
 def too_long(words: Sequence[str], max_characters: int) -> list[str]:

@@ -6,9 +6,8 @@ from typing import Any, Literal, get_args
 from spacy.language import Language
 from thinc.api import Model, NumpyOps
 
-from ..errors import SettingsError, shown
+from ..errors import SettingsError, check_whole, shown
 from ..models.shim import bilm_shims
-from ..models.types import is_whole
 from .elmo import ElmoPipe
 
 Unit = Literal["epoch", "step"]
@@ -27,10 +26,8 @@ def build_gradual_unfreezing(
         one down, and then the character encoder.
     unit: "epoch" or "step".
     """
-    if not is_whole(start) or start < 0:
-        raise SettingsError(f"start is {shown(start)}. Expected a whole number, 0 or more.")
-    if not is_whole(every) or every < 1:
-        raise SettingsError(f"every is {shown(every)}. Expected a whole number, 1 or more.")
+    check_whole(0, start=start)
+    check_whole(every=every)
     if unit not in get_args(Unit):
         raise SettingsError(f'unit is {shown(unit)}. Expected "epoch" or "step".')
 

@@ -29,6 +29,7 @@ from ..errors import (
     OtherLanguageWarning,
     SettingsError,
     UnusedLayersWarning,
+    check_whole,
     shown,
 )
 from ..formats.messages import read_message
@@ -36,7 +37,7 @@ from ..inference import CACHED_WORDS, LayerCache
 from ..models.bilm import load_model
 from ..models.listener import Replacement, Source, Step, Upstream, listeners_in
 from ..models.shim import Use, bilm_shims, refusing_damage
-from ..models.types import BiLMModel, is_number, is_whole
+from ..models.types import BiLMModel, is_number
 from ..modules.loading import OPTIONS, card_language, find_bilm
 from .attributes import (
     RESTORED,
@@ -121,11 +122,8 @@ class ElmoPipe(TrainablePipe):
     ) -> None:
         if not frozen and "settings" in model.attrs and model.attrs["settings"].stateful:
             raise SettingsError("model.stateful is true and frozen is false. Set stateful to false, or frozen to true.")
-        if not is_whole(max_batch_tokens) or max_batch_tokens < 1:
-            raise SettingsError(
-                f"max_batch_tokens is {shown(max_batch_tokens)}. Expected a whole number, 1 or more; 8192 is the "
-                "default."
-            )
+        check_whole(max_batch_tokens=max_batch_tokens)
+        check_whole(0, cache_mb=cache_mb)
         if store not in get_args(Store):
             raise SettingsError(f"store is {store!r}. Expected one of {', '.join(get_args(Store))}.")
         if store == "none" and set_vectors:
@@ -137,10 +135,6 @@ class ElmoPipe(TrainablePipe):
             raise SettingsError(MIX_FINITE.format(got=shown(scalar_mix_parameters)))
         if not (is_number(learn_rate_factor) and learn_rate_factor > 0):
             raise SettingsError(f"learn_rate_factor is {shown(learn_rate_factor)}. Expected a finite number above 0.")
-        if not is_whole(cache_mb) or cache_mb < 0:
-            raise SettingsError(
-                f"cache_mb is {shown(cache_mb)}. Expected a whole number of MiB, 0 or more; 0 caches nothing in memory."
-            )
         register(attr)
         self.vocab, self.model, self.name = vocab, model, name
         self.cfg: dict[str, Any] = {}

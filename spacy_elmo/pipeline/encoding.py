@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 from thinc.api import to_numpy
 from tqdm import tqdm
 
-from ..errors import SettingsError, shown
+from ..errors import SettingsError, check_whole, shown
 from ..formats.text import Unusable, encodable
 from .attributes import mean_vector
 from .elmo import ElmoPipe
@@ -44,8 +44,7 @@ def encode(
     name, pipe = _find(nlp, elmo)
     alone = isinstance(texts, str | Doc)
     inputs = _checked([texts] if isinstance(texts, str | Doc) else texts)
-    if not isinstance(batch_size, int | np.integer) or isinstance(batch_size, bool) or batch_size < 1:
-        raise SettingsError(f"batch_size is {batch_size!r}. Expected a whole number, 1 or more.")
+    check_whole(batch_size=batch_size)
     docs = nlp.pipe(inputs, batch_size=batch_size, disable=nlp.pipe_names[nlp.pipe_names.index(name) + 1 :])
     # disable = None: the bar is hidden if stderr is not a terminal
     hidden = None if show_progress_bar and sys.stderr else True

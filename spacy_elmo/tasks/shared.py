@@ -26,7 +26,7 @@ from torch.nn import functional as F
 
 from ..errors import AnnotationError, LostAnnotationsWarning, SettingsError, UnknownLabelWarning, WeightsError, shown
 from ..models import shim as bilm_shim  # noqa: F401  # torch in forked processes runs on one thread, or it would hang
-from ..models.types import has_parts, is_whole, lines_of
+from ..models.types import has_parts, lines_of
 
 Scorer = Callable[..., dict[str, Any]]  # examples -> scores
 
@@ -34,13 +34,6 @@ Scorer = Callable[..., dict[str, Any]]  # examples -> scores
 # A process finds the same ones each time: where there are none, as usual, the search is left out.
 for _registry in (msgpack_decoders, msgpack_encoders):
     _registry.entry_points = bool(_registry.get_entry_points())
-
-
-def check_sizes(**sizes: Any) -> None:
-    """Raise SettingsError if one of the settings, by name, is no whole number of 1 or more."""
-    for name, size in sizes.items():
-        if not is_whole(size) or size < 1:
-            raise SettingsError(f"{name} is {shown(size)}. Expected a whole number, 1 or more.")
 
 
 def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:

@@ -12,12 +12,11 @@ from spacy.vocab import Vocab
 from thinc.api import Ops
 from thinc.types import Floats2d
 
-from ...errors import AnnotationError, shown
+from ...errors import AnnotationError, check_whole, shown
 from ..shared import (
     ConfiguredPipe,
     Scorer,
     aligned,
-    check_sizes,
     default_tok2vec,
     keep_parts,
     no_examples_error,
@@ -85,7 +84,7 @@ class Answers(ConfiguredPipe):
         longest_answer: int = 17,
         scorer: Scorer | None = None,
     ) -> None:
-        check_sizes(n_best=n_best, longest_answer=longest_answer)
+        check_whole(n_best=n_best, longest_answer=longest_answer)
         super().__init__(vocab, model, name, scorer, n_best=n_best, longest_answer=longest_answer)
         set_getter(Span, "answer_score", answer_score)
 

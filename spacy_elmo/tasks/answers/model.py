@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
-from ...errors import SettingsError, shown
+from ...errors import SettingsError, check_whole, shown
 from ...models.types import Tok2VecModel, is_whole
-from ..shared import BiLSTM, TorchShim, batches_of, check_sizes, init_network, is_inside, parts_of, run_network
+from ..shared import BiLSTM, TorchShim, batches_of, init_network, is_inside, parts_of, run_network
 from . import CONTEXT, QUESTION
 
 AnswersModel = Model[list[Doc], list[Floats2d]]
@@ -41,7 +41,7 @@ def build_answers(
     longest_window: number of tokens up to which a context is read at once. A longer one is read in windows.
     window_overlap: number of tokens that neighbouring windows share, from 0 to longest_window - 1.
     """
-    check_sizes(lstm_width=lstm_width, longest_window=longest_window)
+    check_whole(lstm_width=lstm_width, longest_window=longest_window)
     if not (is_whole(window_overlap) and 0 <= window_overlap < longest_window):
         raise SettingsError(
             f"longest_window is {longest_window} and window_overlap is {shown(window_overlap)}. Expected whole "

@@ -16,9 +16,9 @@ from thinc.api import Model, torch2xp, xp2torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from ...errors import SettingsError, shown
+from ...errors import SettingsError, check_whole, shown
 from ...models.types import Tok2VecModel, is_number
-from ..shared import BiLSTM, TorchShim, check_sizes, init_network, shim_of
+from ..shared import BiLSTM, TorchShim, init_network, shim_of
 
 Array = NDArray[Any]
 LONGEST_SENTENCE = 250  # tokens; longer ones are cut
@@ -72,8 +72,8 @@ def build_coreference(
         grows with it, and not with the doc.
     train_tokens: the same in training. Of a longer doc, a step reads a part that is drawn at random.
     """
-    check_sizes(lstm_width=lstm_width, hidden_width=hidden_width, max_width=max_width, antecedents=antecedents)
-    check_sizes(part_tokens=part_tokens, train_tokens=train_tokens)
+    check_whole(lstm_width=lstm_width, hidden_width=hidden_width, max_width=max_width, antecedents=antecedents)
+    check_whole(part_tokens=part_tokens, train_tokens=train_tokens)
     if not (is_number(mentions_per_token) and 0 < mentions_per_token <= 1):
         raise SettingsError(f"mentions_per_token is {shown(mentions_per_token)}. Expected a number above 0, up to 1.")
     sizes = {"lstm_width": lstm_width, "hidden_width": hidden_width, "max_width": max_width}

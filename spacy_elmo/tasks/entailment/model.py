@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout
 from torch.nn.utils.rnn import pad_sequence
 
-from ...errors import AnnotationError, shown
+from ...errors import AnnotationError, check_whole, shown
 from ...models.types import Tok2VecModel
-from ..shared import BiLSTM, TorchShim, batches_of, check_sizes, init_network, is_inside, parts_of, run_network
+from ..shared import BiLSTM, TorchShim, batches_of, init_network, is_inside, parts_of, run_network
 from . import KEYS
 
 EntailmentModel = Model[list[Doc], Floats2d]
@@ -39,7 +39,7 @@ def build_entailment(
     longest: number of tokens that a premise or hypothesis may have. Memory grows with the product of both.
     nO: number of classes; null: found at initialisation.
     """
-    check_sizes(lstm_width=lstm_width, longest=longest, **({} if nO is None else {"nO": nO}))
+    check_whole(lstm_width=lstm_width, longest=longest, **({} if nO is None else {"nO": nO}))
     return Model(
         "entailment",
         _forward,

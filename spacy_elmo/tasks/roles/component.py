@@ -13,13 +13,12 @@ from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 from thinc.api import Ops, Optimizer, set_dropout_rate
 
-from ...errors import AnnotationError, SettingsError, shown
+from ...errors import AnnotationError, SettingsError, check_whole, shown
 from ...models.types import is_number
 from ..shared import (
     ConfiguredPipe,
     Scorer,
     aligned,
-    check_sizes,
     default_tok2vec,
     no_examples_error,
     warn_of_lost,
@@ -90,7 +89,7 @@ class SemanticRoles(ConfiguredPipe):
     ) -> None:
         if not (is_number(threshold) and 0 <= threshold <= 1):
             raise SettingsError(f"threshold is {shown(threshold)}. Expected a number from 0 to 1.")
-        check_sizes(reach=reach)
+        check_whole(reach=reach)
         super().__init__(vocab, model, name, scorer, find_predicates=find_predicates, threshold=threshold, reach=reach)
         self.cfg["labels"] = []
         self._unknown: set[str] = set()

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
+from ...errors import check_whole
 from ...models.types import Tok2VecModel
-from ..shared import BiLSTM, TorchShim, batches_of, check_sizes, init_tok2vec, run_network, shim_of
+from ..shared import BiLSTM, TorchShim, batches_of, init_tok2vec, run_network, shim_of
 
 
 class Row(NamedTuple):
@@ -48,7 +49,7 @@ def build_semantic_roles(tok2vec: Tok2VecModel, lstm_width: int = 100, depth: in
     lstm_width: of each direction of the BiLSTM.
     depth: number of its layers.
     """
-    check_sizes(lstm_width=lstm_width, depth=depth)
+    check_whole(lstm_width=lstm_width, depth=depth)
     finder: Model[list[Floats2d], list[Floats2d]] = with_array(Linear(nO=1))
     shim = TorchShim(partial(RoleNetwork, lstm_width=lstm_width, depth=depth))
     labeller: _RowModel = Model("role_rows", _label, attrs={"dropout_rate": 0.0}, shims=[shim])
