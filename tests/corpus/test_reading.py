@@ -4,7 +4,6 @@ import csv
 import gzip
 import io
 import json
-import lzma
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -12,7 +11,6 @@ from pathlib import Path
 
 import pytest
 import spacy
-import zstandard
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.corpus.reading import (
@@ -43,20 +41,16 @@ def words(documents: list[Document]) -> list[list[str]]:
     return [sentence.tokens for document in documents for sentence in document.sentences]
 
 
-def test_text_packed_in_every_way(tmp_path: Path) -> None:
-    text = b"the cat sat\n\na dog\r\n"
-    packers = {"gz": gzip.compress, "xz": lzma.compress, "zst": zstandard.ZstdCompressor().compress}
-    for end, pack in packers.items():
-        (tmp_path / f"a.txt.{end}").write_bytes(pack(text))
-    (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbf" + text)
-    for path in tmp_path.iterdir():
+def test_text(tmp_path: Path) -> None:
+    """Packed or not, and with a byte order mark."""
+    text, plain, packed = b"the cat sat\n\na dog\r\n", tmp_path / "a.txt", tmp_path / "a.txt.gz"
+    plain.write_bytes(b"\xef\xbb\xbf" + text)
+    packed.write_bytes(gzip.compress(text))
+    for path in (plain, packed):
         documents = parsed([path])
         assert words(documents) == [["the", "cat", "sat"], ["a", "dog"]]
-        assert [(d.source, d.line, d.text) for d in documents] == [
-            (str(path), 1, "the cat sat"),
-            (str(path), 3, "a dog"),
-        ]
-    plain, packed = tmp_path / "a.txt", tmp_path / "a.txt.gz"
+        places = [(d.source, d.line, d.text) for d in documents]
+        assert places == [(str(path), 1, "the cat sat"), (str(path), 3, "a dog")]
     assert total_bytes([plain]) == len(text) + 3
     assert total_bytes([plain, packed]) == len(text) + 3 + 3 * packed.stat().st_size
     assert [total_bytes([plain, tmp_path / name]) for name in ("-", "a.spacy", "none.txt")] == [None] * 3
@@ -199,12 +193,10 @@ def test_fields_that_are_read_as_text(name: str, content: str, told: str, tmp_pa
     ("line", "reason"),
     [
         (b"{", "not JSON"),
-        (b'{"tokens": ["a", ""]}', "an empty token"),
         (b'{"text": "a", "id": "\\ud800"}', "half a surrogate pair"),
         (b'{"tokens": ["a"], "scores": {"of": [1, -Infinity]}}', r"not JSON \(a number is NaN, infinite or too large"),
         (b'{"text": "a", "score": 1e999}', r"not JSON \(a number is NaN, infinite or too large"),
         (b'{"text": "a", "id": NaN}', r"not JSON \(a number is NaN, infinite or too large"),
-        (b"\xff", "not UTF-8"),
         (None, "more than"),
     ],
 )
