@@ -33,7 +33,7 @@ from ..errors import (
     shown,
 )
 from ..formats.messages import read_message
-from ..inference import CACHED_WORDS, LayerCache
+from ..inference import LayerCache
 from ..models.bilm import load_model
 from ..models.listener import Replacement, Source, Step, Upstream, listeners_in
 from ..models.shim import Use, bilm_shims, refusing_damage
@@ -487,22 +487,10 @@ def _refuse_same_attr(attr: str, pipe: str, other: str) -> None:
         )
 
 
+# spaCy fills in what these have by default
 DEFAULT_MODEL = {
     "@architectures": "spacy-elmo.BiLM.v1",
-    "bilm": None,
-    "options_file": None,
-    "weight_file": None,
-    "get_spans": {
-        "@span_getters": "spacy-elmo.sentences.v1",
-        "window": 250,
-        "overlap": 50,
-        "longest_sentence": 1000,
-    },
-    "precision": "float32",
-    "stateful": False,
-    "trainable": False,
-    "cached_words": CACHED_WORDS,
-    "width": None,
+    "get_spans": {"@span_getters": "spacy-elmo.sentences.v1"},
 }
 
 

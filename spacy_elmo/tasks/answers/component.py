@@ -32,14 +32,7 @@ Floats = NDArray[np.float32]
 Best = tuple[int, int, float]
 SCORES = "scores"  # attribute of the span group
 _SAMPLE = 10  # docs with which the model is initialised
-DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.Answers.v1",
-    "lstm_width": 64,
-    "self_attention": True,
-    "longest_window": 400,
-    "window_overlap": 100,
-    "tok2vec": default_tok2vec(depth=1),
-}
+DEFAULT_MODEL = {"@architectures": "spacy-elmo.Answers.v1", "tok2vec": default_tok2vec(depth=1)}
 
 
 @Language.factory(

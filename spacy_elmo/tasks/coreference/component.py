@@ -18,17 +18,7 @@ from .model import Array, CoreferenceModel, Scores
 HEAD = "coref_head"
 Clusters = list[list[tuple[int, int]]]
 SAMPLE = 10  # docs that the model is initialised with
-DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.Coreference.v1",
-    "tok2vec": default_tok2vec(depth=4),
-    "lstm_width": 100,
-    "hidden_width": 100,
-    "max_width": 15,
-    "mentions_per_token": 0.2,
-    "antecedents": 100,
-    "part_tokens": 2000,
-    "train_tokens": 1000,
-}
+DEFAULT_MODEL = {"@architectures": "spacy-elmo.Coreference.v1", "tok2vec": default_tok2vec(depth=4)}
 
 
 @Language.factory(

@@ -15,13 +15,7 @@ from ..shared import Scorer, default_tok2vec, keep_parts, no_examples_error, par
 from . import KEYS
 from .model import EntailmentModel
 
-DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.Entailment.v1",
-    "lstm_width": 64,
-    "longest": 1000,
-    "nO": None,
-    "tok2vec": default_tok2vec(depth=1),
-}
+DEFAULT_MODEL = {"@architectures": "spacy-elmo.Entailment.v1", "tok2vec": default_tok2vec(depth=1)}
 
 
 @Language.factory(

@@ -31,12 +31,7 @@ from .model import RoleModel, RoleScores, Row, row_batches, rows_of
 Roles = dict[int, list[tuple[int, int, str]]]
 Tags = NDArray[np.intp]
 Floats = NDArray[np.float32]
-DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.SemanticRoles.v1",
-    "lstm_width": 100,
-    "depth": 2,
-    "tok2vec": default_tok2vec(depth=4),
-}
+DEFAULT_MODEL = {"@architectures": "spacy-elmo.SemanticRoles.v1", "tok2vec": default_tok2vec(depth=4)}
 
 
 @Language.factory(
