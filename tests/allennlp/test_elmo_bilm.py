@@ -57,15 +57,6 @@ def test_inner_parts(golden: Path, files: tuple[Path, Path]) -> None:
         _ = inner.forward_layers
 
 
-def test_carried_state(golden: Path) -> None:
-    reference = read_golden(golden / "random_a")
-    network = _ElmoBiLm(golden / "random_a" / "options.json", golden / "random_a" / "weights.hdf5", stateful=True)
-    for number, batch in enumerate(reference.carry_batches):
-        layers = network(batch_to_ids(batch))["activations"]
-        for row, words in enumerate(batch):
-            close(layers[2][row, 1 : len(words) + 1], reference.expected[f"carried_state/{number}/{row}"][2])
-
-
 def test_cached_words(files: tuple[Path, Path]) -> None:
     vocabulary = ["pad", "The", "ELMo"]
     network, plain = _ElmoBiLm(*files, vocab_to_cache=vocabulary), _ElmoBiLm(*files, vocab_to_cache=[])
@@ -93,9 +84,6 @@ def test_refusals(files: tuple[Path, Path]) -> None:
         network(ids.flip(1))
 
 
-IDS = batch_to_ids([["a"]])
-
-
 @pytest.mark.parametrize("cached", [False, True])
 @pytest.mark.parametrize("copies", [(4,), (2, 3)])
 def test_more_dimensions(files: tuple[Path, Path], cached: bool, copies: tuple[int, ...]) -> None:
@@ -113,7 +101,7 @@ def test_more_dimensions(files: tuple[Path, Path], cached: bool, copies: tuple[i
         close(got[(slice(None), *k)], expected.detach())
 
 
-def test_cached_words_elmo_words(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_which_words_are_cached(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     vocabulary = ["@@PADDING@@", "@@UNKNOWN@@", "ELMo", "The", "."]
     plain, elmo = Elmo(*files, 1, dropout=0), Elmo(*files, 1, dropout=0, vocab_to_cache=vocabulary)
     ids, words = batch_to_ids(SENTENCES), places(SENTENCES, vocabulary)
@@ -133,19 +121,6 @@ def test_cached_words_elmo_words(files: tuple[Path, Path], monkeypatch: pytest.M
         elmo(places(known, vocabulary), places(known, vocabulary))["elmo_representations"][0],
         plain(batch_to_ids(known))["elmo_representations"][0].detach(),
     )
-
-
-def test_cached_words_follow_the_weights(files: tuple[Path, Path]) -> None:
-    vocabulary = ["pad", "The", "."]
-    known = [["The", "."]]
-    elmo = Elmo(*files, 1, dropout=0, vocab_to_cache=vocabulary)
-    words, ids = places(known, vocabulary), batch_to_ids(known)
-    elmo(ids, words)
-    state = elmo.state_dict()
-    elmo.load_state_dict({name: 2 * tensor if "char_cnn" in name else tensor for name, tensor in state.items()})
-    close(elmo(ids, words)["elmo_representations"][0], elmo(ids)["elmo_representations"][0].detach())
-    elmo = elmo.double()
-    assert elmo(ids, words)["elmo_representations"][0].dtype == torch.float64
 
 
 VOCABULARY = ["pad", "The", "bank", "Another"]

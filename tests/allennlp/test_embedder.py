@@ -303,16 +303,11 @@ def test_copies(
 TEXT = "the cat sat .\n a  dog\tran \nthe cat sat .\nyes\n"
 
 
-@pytest.fixture(scope="module")
-def fresh_embedder(golden: Path) -> ElmoEmbedder:
-    return ElmoEmbedder.from_bilm(read_golden(golden / "random_a").bilm)
-
-
 @pytest.mark.parametrize("output_format", ["all", "top", "average"])
-def test_embed_file(fresh_embedder: ElmoEmbedder, tmp_path: Path, output_format: str) -> None:
+def test_embed_file(embedder: ElmoEmbedder, tmp_path: Path, output_format: str) -> None:
     path = tmp_path / "vectors.hdf5"
-    fresh_embedder.embed_file(io.StringIO(TEXT), str(path), output_format, batch_size=3)
-    expected = fresh_embedder.embed_batch([line.split() for line in TEXT.splitlines()])
+    embedder.embed_file(io.StringIO(TEXT), str(path), output_format, batch_size=3)
+    expected = embedder.embed_batch([line.split() for line in TEXT.splitlines()])
     with h5py.File(path) as file:
         assert set(file) == {"0", "1", "2", "3", "sentence_to_index"}
         assert json.loads(file["sentence_to_index"][0]) == {"the cat sat .": "2", "a  dog\tran": "1", "yes": "3"}
@@ -323,15 +318,15 @@ def test_embed_file(fresh_embedder: ElmoEmbedder, tmp_path: Path, output_format:
             np.testing.assert_allclose(file[str(i)], wanted, atol=CLOSE)
 
 
-def test_forget_sentences_and_sentence_keys(fresh_embedder: ElmoEmbedder, tmp_path: Path) -> None:
+def test_forget_sentences_and_sentence_keys(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     path = tmp_path / "vectors.hdf5"
-    fresh_embedder.embed_file(io.StringIO(TEXT), path, forget_sentences=True)
+    embedder.embed_file(io.StringIO(TEXT), path, forget_sentences=True)
     with h5py.File(path) as file:
         assert set(file) == {"0", "1", "2", "3"}
-    fresh_embedder.embed_file(io.StringIO("a b\nc: d.\n0\n"), path, "top", use_sentence_keys=True)
+    embedder.embed_file(io.StringIO("a b\nc: d.\n0\n"), path, "top", use_sentence_keys=True)
     with h5py.File(path) as file:
         assert set(file) == {"a b", "c: d.", "0"}
-        np.testing.assert_allclose(file["c: d."], fresh_embedder.embed_sentence(["c:", "d."])[-1], atol=CLOSE)
+        np.testing.assert_allclose(file["c: d."], embedder.embed_sentence(["c:", "d."])[-1], atol=CLOSE)
 
 
 @pytest.mark.parametrize(
@@ -347,45 +342,45 @@ def test_forget_sentences_and_sentence_keys(fresh_embedder: ElmoEmbedder, tmp_pa
     ],
 )
 def test_texts_that_are_refused(
-    fresh_embedder: ElmoEmbedder,
+    embedder: ElmoEmbedder,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     text: str,
     keys: bool,
     message: str,
 ) -> None:
-    monkeypatch.setattr(fresh_embedder, "embed_batch", lambda batch: pytest.fail("embedded"))
+    monkeypatch.setattr(embedder, "embed_batch", lambda batch: pytest.fail("embedded"))
     with pytest.raises(CommandError, match=f"(?s){message}"):
-        fresh_embedder.embed_file(io.StringIO(text), tmp_path / "x.hdf5", use_sentence_keys=keys)
+        embedder.embed_file(io.StringIO(text), tmp_path / "x.hdf5", use_sentence_keys=keys)
     with pytest.raises(CommandError, match="Expected an open file"):
-        fresh_embedder.embed_file("text.txt", tmp_path / "x.hdf5")  # type: ignore[arg-type]
+        embedder.embed_file("text.txt", tmp_path / "x.hdf5")  # type: ignore[arg-type]
     with pytest.raises(CommandError, match="Expected a list of sentences"):
-        fresh_embedder.embed_lines("a b", tmp_path / "x.hdf5")
+        embedder.embed_lines("a b", tmp_path / "x.hdf5")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("before", [1, 5_000])
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_text_that_is_not_utf8(fresh_embedder: ElmoEmbedder, tmp_path: Path, before: int, newline: str) -> None:
+def test_text_that_is_not_utf8(embedder: ElmoEmbedder, tmp_path: Path, before: int, newline: str) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes(f"naïve words{newline}".encode() * before + b"caf\xe9 .\n" + b"more\n" * 9_000)
     with path.open(encoding="utf8") as file, pytest.raises(CommandError, match=f"line {before + 1} is not UTF-8"):
-        fresh_embedder.embed_file(file, tmp_path / "x.hdf5")
+        embedder.embed_file(file, tmp_path / "x.hdf5")
     with path.open("rb") as file, pytest.raises(CommandError, match="opened as bytes"):
-        fresh_embedder.embed_file(file, tmp_path / "x.hdf5")
+        embedder.embed_file(file, tmp_path / "x.hdf5")
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_text_is_not_overwritten(fresh_embedder: ElmoEmbedder, tmp_path: Path) -> None:
+def test_the_text_is_not_overwritten(embedder: ElmoEmbedder, tmp_path: Path) -> None:
     text, link = tmp_path / "text.txt", tmp_path / "link.hdf5"
     text.write_text("a b\n")
     link.symlink_to(text)
     for output in (text, str(text), link):
         with text.open(encoding="utf8") as file, pytest.raises(CommandError, match="to write are the same"):
-            fresh_embedder.embed_file(file, output)
+            embedder.embed_file(file, output)
     assert text.read_text() == "a b\n"
     with text.open(encoding="utf8") as file:
-        fresh_embedder.embed_file(file, tmp_path / "x.hdf5")
+        embedder.embed_file(file, tmp_path / "x.hdf5")
 
 
 # The writer
@@ -439,59 +434,54 @@ def test_its_state_is_the_embedders(stateful: ElmoEmbedder) -> None:
 TEXTS = ["He sat on the bank of the river.", "", "A bank raises its rates; others don't.", " \n", "Yes"]
 
 
-@pytest.fixture(scope="module")
-def random_embedder(golden: Path) -> ElmoEmbedder:
-    return ElmoEmbedder(golden / "random_a")
-
-
-def test_means_of_the_tokenizers_words(random_embedder: ElmoEmbedder) -> None:
+def test_means_of_the_tokenizers_words(embedder: ElmoEmbedder) -> None:
     tokenizer = spacy.blank("en").tokenizer
-    vectors = random_embedder.encode(TEXTS)  # English is the default
+    vectors = embedder.encode(TEXTS)  # English is the default
     assert vectors.dtype == np.float32
-    assert vectors.shape == (5, random_embedder.options.width)
+    assert vectors.shape == (5, embedder.options.width)
     for text, vector in zip(TEXTS, vectors):
         words = [token.text for token in tokenizer(text) if not token.is_space]
-        tokens = random_embedder.embed_sentence(words).astype(np.float64).mean(0)
+        tokens = embedder.embed_sentence(words).astype(np.float64).mean(0)
         np.testing.assert_allclose(vector, tokens.sum(0) / max(1, len(words)), atol=1e-5)
     assert not vectors[[1, 3]].any()
     assert vectors[[0, 2, 4]].any(1).all()
 
 
-def test_texts_words_and_batches(random_embedder: ElmoEmbedder, capsys: pytest.CaptureFixture[str]) -> None:
-    expected = random_embedder.encode(TEXTS, lang=None)
+def test_texts_words_and_batches(embedder: ElmoEmbedder, capsys: pytest.CaptureFixture[str]) -> None:
+    expected = embedder.encode(TEXTS, lang=None)
     assert capsys.readouterr().err == ""
     for size in (1, np.int64(2)):
-        found = random_embedder.encode(iter(TEXTS), batch_size=size, lang=None, show_progress_bar="lines")
+        found = embedder.encode(iter(TEXTS), batch_size=size, lang=None, show_progress_bar="lines")
         np.testing.assert_allclose(found, expected, atol=CLOSE)
         shown = capsys.readouterr().err
         assert "5/5" in shown
         assert "\r" not in shown
-    np.testing.assert_allclose(random_embedder.encode(TEXTS[0], lang=None), expected[0], atol=CLOSE)
-    np.testing.assert_allclose(random_embedder.encode([TEXTS[0].split()], lang=None)[0], expected[0], atol=CLOSE)
-    assert np.abs(random_embedder.encode([TEXTS[0]])[0] - expected[0]).max() > 1e-3  # "river." is two tokens of English
-    assert random_embedder.encode([], lang=None).shape == (0, random_embedder.options.width)
+    np.testing.assert_allclose(embedder.encode(TEXTS[0], lang=None), expected[0], atol=CLOSE)
+    np.testing.assert_allclose(embedder.encode([TEXTS[0].split()], lang=None)[0], expected[0], atol=CLOSE)
+    assert np.abs(embedder.encode([TEXTS[0]])[0] - expected[0]).max() > 1e-3  # "river." is two tokens of English
+    assert embedder.encode([], lang=None).shape == (0, embedder.options.width)
 
 
 @pytest.mark.parametrize("progress", [True, False])
 @pytest.mark.parametrize("stderr", [io.StringIO, lambda: None])  # no terminal; pythonw on Windows has none
 def test_no_bar_without_a_terminal(
-    random_embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch, progress: bool, stderr: Callable[[], Any]
+    embedder: ElmoEmbedder, monkeypatch: pytest.MonkeyPatch, progress: bool, stderr: Callable[[], Any]
 ) -> None:
     stream = stderr()
     monkeypatch.setattr(sys, "stderr", stream)
-    random_embedder.encode(TEXTS, lang=None, show_progress_bar=progress)
+    embedder.encode(TEXTS, lang=None, show_progress_bar=progress)
     assert not stream or not stream.getvalue()
 
 
-def test_a_stateful_embedder_carries_nothing(golden: Path, random_embedder: ElmoEmbedder) -> None:
+def test_a_stateful_embedder_carries_nothing(golden: Path, embedder: ElmoEmbedder) -> None:
     stateful = ElmoEmbedder(golden / "random_a", stateful=True)
-    expected = random_embedder.embed_sentence(["a", "b"])
+    expected = embedder.embed_sentence(["a", "b"])
     vectors = stateful.encode(TEXTS, lang=None)
     np.testing.assert_allclose(stateful.embed_sentence(["a", "b"]), expected, atol=1e-5)
-    np.testing.assert_allclose(vectors, random_embedder.encode(TEXTS, lang=None), atol=1e-5)
+    np.testing.assert_allclose(vectors, embedder.encode(TEXTS, lang=None), atol=1e-5)
 
 
-def test_refusals(random_embedder: ElmoEmbedder) -> None:
+def test_refusals(embedder: ElmoEmbedder) -> None:
     for texts, part in (
         (["a", None], "text 2 is None"),
         ([3], "text 1 is 3"),
@@ -502,11 +492,11 @@ def test_refusals(random_embedder: ElmoEmbedder) -> None:
         (["a" * 1_000_001], "text 1 can't be tokenised"),
     ):
         with pytest.raises(ElmoError, match=part):
-            random_embedder.encode(texts, lang="xx")  # type: ignore[arg-type]
+            embedder.encode(texts, lang="xx")  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="batch_size is 0"):
-        random_embedder.encode(TEXTS, batch_size=0)
+        embedder.encode(TEXTS, batch_size=0)
     with pytest.raises(CorpusError, match="language"):
-        random_embedder.encode(TEXTS, lang="none such")
+        embedder.encode(TEXTS, lang="none such")
 
 
 @pytest.mark.parametrize("seen", [0, 1, 2])

@@ -455,13 +455,6 @@ def test_vector_and_similarity_of_every_part(nlp: Language) -> None:
     assert doc[5].similarity(doc[5]) == pytest.approx(1.0)
 
 
-def test_empty_docs_and_whitespace(nlp: Language) -> None:
-    empty, blank = nlp(""), nlp("\n")
-    assert empty.vector.shape == (256,)
-    assert not empty.vector.any()
-    assert empty.similarity(blank) == 0.0
-
-
 def test_without_the_setting_vectors_stay_spacys() -> None:
     assert not shared()("bank").has_vector
 
@@ -475,7 +468,11 @@ def test_whitespace_does_not_count_in_vectors(nlp: Language) -> None:
     assert not blank.vector.any()
     assert not spaced[2:3].has_vector
     assert spaced[1:4].has_vector
-    assert not nlp(" \n").has_vector
+    empty, blank = nlp(""), nlp(" \n")
+    assert not blank.has_vector
+    assert empty.vector.shape == (256,)
+    assert not empty.vector.any()
+    assert empty.similarity(blank) == 0.0
 
 
 def test_vectors_that_can_not_be_compared(nlp: Language) -> None:

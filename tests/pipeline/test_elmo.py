@@ -371,17 +371,6 @@ def test_a_renamed_pipe_is_missed_by_those_who_ask_for_it() -> None:
         np.testing.assert_array_equal(source.predict([doc])[0], doc._.elmo_layers)
 
 
-@pytest.mark.filterwarnings("ignore:.W109.")  # spaCy says that hooks are not written
-def test_vectors_of_a_stream_and_of_joined_docs() -> None:
-    nlp = pipeline(set_vectors=True)
-    docs = [nlp("The bank"), nlp("of a river")]
-    read = [Doc(nlp.vocab).from_bytes(doc.to_bytes()) for doc in docs]
-    for doc, other in zip(docs, restore_vectors(iter(read)), strict=True):
-        np.testing.assert_array_equal(other.vector, doc.vector)
-    joined = restore_vectors(Doc.from_docs(docs))
-    np.testing.assert_allclose(joined.vector, np.concatenate([doc._.elmo for doc in docs]).mean(0), atol=1e-6)
-
-
 MANY = [f"We sat on the bank of river {k} ." if k % 3 else f"bank {k}\n" for k in range(40)] + ["", " "]
 
 
@@ -503,20 +492,6 @@ def test_analyze_pipes_sees_who_needs_elmo() -> None:
     analysis = with_vectors.analyze_pipes()
     assert analysis["problems"]["reads_elmo"] == []
     assert analysis["attrs"]["token._.elmo"] == {"assigns": ["elmo"], "requires": ["reads_elmo"]}
-
-
-@pytest.mark.slow
-def test_two_biLMs_in_one_pipeline() -> None:
-    with_vectors = pipeline("random_a", set_vectors=True)
-    with_vectors.add_pipe("elmo", name="second", config=files("random_b") | {"attr": "other", "store": "mix"})
-    text = "the river bank"
-    for doc in (with_vectors(text), *with_vectors.pipe([text] * 2)):
-        np.testing.assert_allclose(doc._.elmo_layers, pipeline("random_a")(text)._.elmo_layers, rtol=0, atol=1e-5)
-        np.testing.assert_allclose(doc._.other, pipeline("random_b")(text)._.elmo, rtol=0, atol=1e-5)
-        assert (doc[1].vector == doc[1]._.elmo).all()
-        assert doc._.other[1].shape == (64,)
-        restore_vectors(doc, attr="other")
-        assert (doc[1].vector == doc[1]._.other).all()
 
 
 TEXTS_OPS = ["We sat on the bank .", "", " ", "bank \n bank"]

@@ -12,11 +12,9 @@ import pytest
 import spacy
 import torch
 from answers_cases import CONTEXT, QUESTIONS, answering, gold, trained
-from pipelines import pipeline
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, SpanGroup
 from spacy.training import Example
-from tasks import WIDTH, tok2vec
 
 from spacy_elmo.errors import AnnotationError, LostAnnotationsWarning, SettingsError
 from spacy_elmo.tasks.answers import make_question, make_questions
@@ -206,21 +204,6 @@ def test_what_an_earlier_version_saved() -> None:
     other.from_bytes(nlp.to_bytes())
     cfg = other.get_pipe("answers").cfg
     assert (cfg["n_best"], cfg["longest_answer"]) == (2, 3)
-
-
-KEYS = {"@span_getters": "spacy-elmo.span_groups.v1", "keys": ["question", "context"]}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("frozen", [True, False])
-def test_with_elmo(frozen: bool) -> None:
-    spacy.util.fix_random_seed(0)
-    nlp = answering(tok2vec(encode="none", width=WIDTH), pipeline(model={"get_spans": KEYS}, frozen=frozen))
-    losses = trained(nlp)
-    assert losses["answers"] < 1.0
-    assert best(nlp.pipe(make_questions(nlp, ASKED))) == RIGHT
-    nlp.replace_listeners("elmo", "answers", ["model.tok2vec"])
-    assert best(nlp.pipe(make_questions(nlp, ASKED))) == RIGHT
 
 
 # the best spans, against all spans tried one by one

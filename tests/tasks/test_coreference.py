@@ -7,12 +7,10 @@ import pytest
 import spacy
 import torch
 from coreference_cases import SMALL, TEXTS, blank, bounds, examples, trained
-from pipelines import files
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import fix_random_seed
-from tasks import elmo_block
 
 from spacy_elmo.errors import AnnotationError, SettingsError
 from spacy_elmo.tasks.coreference import PREFIX, annotate, clusters_of
@@ -207,19 +205,6 @@ def test_the_gradient_of_the_token_vectors() -> None:
     slope = (loss_at(vectors + step * shift) - loss_at(vectors - step * shift)) / (2 * step)
     loss_at(vectors)
     assert slope == pytest.approx(float((received[-1] * shift).sum()), rel=0.02)
-
-
-def test_elmo_as_input() -> None:
-    nlp = blank(tok2vec=elmo_block())
-    nlp.add_pipe("elmo", config=files("random_a"), before="coreference")
-    given = examples(nlp)
-    optimizer = nlp.initialize(lambda: given)
-    mix = next(node for node in nlp.get_pipe("coreference").model.walk() if node.has_param("gamma"))  # type: ignore[attr-defined]
-    before = mix.get_param("gamma").copy()
-    for _ in range(2):
-        nlp.update(given, sgd=optimizer, annotates=["elmo"])
-    assert (mix.get_param("gamma") != before).any()
-    assert isinstance(found(nlp), list)
 
 
 def test_wrong_clusters_are_refused_in_training(learned: Language) -> None:

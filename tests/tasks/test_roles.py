@@ -13,7 +13,6 @@ from spacy import displacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
-from tasks import tok2vec
 from thinc.api import Model
 from torch.nn import functional as F
 
@@ -206,15 +205,6 @@ def test_sentences_bound_arguments() -> None:
     roles = roles_in(nlp(doc))
     assert roles[11] == [(9, 11, "ARG0"), (11, 12, "V")]
     assert all(end <= 9 for _, end, _ in roles[1])
-
-
-@pytest.mark.slow
-def test_with_elmo() -> None:
-    nlp = trained(30, SMALL | {"tok2vec": tok2vec(upstream="elmo", width=256)}, ["elmo"])
-    assert [roles_in(nlp(text)) for text, _ in GIVEN] == [roles for _, roles in GIVEN]
-    nlp.replace_listeners("elmo", "semantic_roles", ["model.tok2vec"])
-    nlp.remove_pipe("elmo")
-    assert [roles_in(nlp(text)) for text, _ in GIVEN] == [roles for _, roles in GIVEN]
 
 
 def small(**settings: Any) -> Language:
