@@ -9,7 +9,6 @@ from ..formats.text import name_of
 from .config import text_without_folders
 from .folder import Run
 from .language_model import CARD
-from .prepared import PreparedCorpus
 from .scoring import Score
 
 _USE = """\
@@ -81,25 +80,16 @@ def _perplexity(score: Score) -> str:
 
 
 def _data(run: Run) -> str:
-    cut_off, coverage = run.config.paths.heldout is None, run.vocabulary.coverage
-    text = _table({name: _text(source, corpus, not cut_off) for name, source, corpus in run.texts})
+    coverage, rows, bad = run.vocabulary.coverage, {}, []
+    for name, source, corpus in run.texts:
+        report = corpus.meta.report
+        rows[name] = f"`{name_of(source)}`, {len(corpus):,} sentences, {corpus.n_tokens:,} tokens"
+        rows[name] += f", bad lines left out: {report.n_bad:,}" if report.n_bad else ""
+        if run.config.paths.heldout is not None:  # else each is a part of its sentences
+            rows[name] += f", SHA-256 of its sentences {corpus.meta.sha256}"
+        bad += [f"- {name_of(line.file)}, line {line.line:,}: {line.reason}" for line in report.bad]
     known = "" if coverage is None else f"\n\nThe vocabulary covers {coverage:.2%} of the training text's tokens."
-    bad = [
-        f"- {name_of(line.file)}, line {line.line:,}: {line.reason}"
-        for _, _, corpus in run.texts
-        for line in corpus.meta.report.bad
-    ]
-    listed = "\n\nLines that were left out, the first of them:\n\n" + "\n".join(bad) if bad else ""
-    return text + known + listed
-
-
-def _text(source: str, corpus: PreparedCorpus, complete: bool) -> str:
-    parts = [f"`{name_of(source)}`", f"{len(corpus):,} sentences", f"{corpus.n_tokens:,} tokens"]
-    if corpus.meta.report.n_bad:
-        parts.append(f"bad lines left out: {corpus.meta.report.n_bad:,}")
-    if complete:
-        parts.append(f"SHA-256 of its sentences {corpus.meta.sha256}")
-    return ", ".join(parts)
+    return _table(rows) + known + ("\n\nLines that were left out, the first of them:\n\n" + "\n".join(bad)) * bool(bad)
 
 
 def _table(rows: dict[str, str], *header: str) -> str:
