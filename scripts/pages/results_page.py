@@ -1,19 +1,27 @@
-"""Write docs/results.md and its plots from the files in results/.
+"""Write docs/results.md and its plots: results.md beside this file with the figures of the files in results/.
 
 python -m scripts.pages.results_page --seeds "0 1 2"
 """
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import matplotlib
+
+matplotlib.use("Agg")  # draws without a display; must be chosen before pyplot is imported
 import typer
+from matplotlib import pyplot as plt
+from matplotlib.ticker import MaxNLocator, NullLocator
 
 from ..runs.experiments import (
     ABLATIONS,
@@ -30,7 +38,6 @@ from ..runs.experiments import (
     SHORT,
     TASKS,
     TUNED,
-    UPDATES,
     VECTORS,
     Seeds,
     Task,
@@ -40,28 +47,104 @@ from ..runs.experiments import (
 )
 from ..runs.train_runs import bilm_mark
 from ..shared import run_command
-from . import page_texts as texts
-from .figures import (
-    apart,
-    apart_line,
-    error_cut,
-    mean_percent,
-    percent,
-    plot_learning,
-    plot_summary,
-    shown_cut,
-    span,
-    spread,
-    student,
-    table,
-)
 
-_SHOWN = (BASELINE, ELMO, RANDOM, VECTORS, BOTH, MIDI)  # in the sections of the tasks
-_PAIRS = ((ELMO, BASELINE), (ELMO, RANDOM), (ELMO, VECTORS), (BOTH, VECTORS), (BOTH, ELMO), (MIDI, ELMO))
+SHOWN = (BASELINE, ELMO, RANDOM, VECTORS, BOTH, MIDI)  # in the sections of the tasks
+PAIRS = ((ELMO, BASELINE), (ELMO, RANDOM), (ELMO, VECTORS), (BOTH, VECTORS), (BOTH, ELMO), (MIDI, ELMO))
+INSTEAD = ((BOTH, MIDI), (VECTORS, ELMO), (VECTORS, SHORT))
 # by network: of which embedding, and of which biLM, the training is told
-_TRAINED = {VECTORS: "floret", PRETRAINED: "spacy_pretrain", SHORT: "short_bilm", BOTH: "floret"}
-_SOURCE = ("commit", "machine", "bilm")
-_BILMS = {ELMO: "en_mini", BOTH: "en_mini", MIDI: "en_midi"}
+TRAINED = {VECTORS: "floret", PRETRAINED: "spacy_pretrain", SHORT: "short_bilm", BOTH: "floret"}
+BILMS = {ELMO: "en_mini", BOTH: "en_mini", MIDI: "en_midi"}
+FILES = ("weights.hdf5", "softmax.hdf5")
+LAYERS = ("layer 0", "layer 1", "layer 2")
+# Table 7 of Peters et al. 2018: forward perplexity before and after. By the name of a record, the question, its measure
+# and the paper's figures of the two LSTM layers
+PAPER_TUNED = {"textcat": "131.5 to 78.6"}
+PROBES = {
+    "probe_upos": ("universal tags, UD English EWT", "accuracy", ("", "")),
+    "probe_tag": ("fine tags (XPOS), UD English EWT", "accuracy", ("97.3", "96.8")),
+    "probe_ent": ("entities, Broad Twitter", "f1", ("", "")),
+}
+PAPER_SENSES = ("67.4", "69.0")
+# Student's t by degrees of freedom, two-sided, 5 %; for more than ten, that of ten
+STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 9: 2.26, 10: 2.23}
+mean = statistics.mean
+
+
+# Figures as text
+
+
+def percent(*shares: float) -> str:
+    """Return the mean of shares as a number of percent."""
+    return f"{100 * mean(shares):.1f}"
+
+
+def whole(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def difference(cut: float) -> str:
+    return f"{whole(abs(cut))} {'fewer' if cut > 0 else 'more'} errors" if round(100 * cut) else "as many errors"
+
+
+def spread(values: Sequence[float], with_range: bool = False) -> str:
+    """Return mean, sample standard deviation and perhaps the range of shares in percent."""
+    percents = [100 * value for value in values]
+    text = f"{mean(percents):.2f}"
+    if len(percents) > 1:
+        text += f" ± {statistics.stdev(percents):.2f}"
+        text += f" ({min(percents):.2f} to {max(percents):.2f})" if with_range else ""
+    return text
+
+
+def ends(figures: Mapping[str, float], shown: Callable[[float], str]) -> str:
+    """Return the least and the largest one of the tasks' figures, with their tasks."""
+    titles = sorted(figures, key=lambda title: figures[title])
+    return " to ".join(dict.fromkeys(f"{shown(figures[title])} ({title})" for title in (titles[0], titles[-1])))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *below: str) -> str:
+    head_line, *others = ("| " + " | ".join(row) + " |" for row in (head, *rows))
+    return "\n".join([head_line, "|" + "---|" * len(head), *others, *(f"\n{line}" for line in below)])
+
+
+def facts(records: Iterable[Mapping[str, Any]], *names: str) -> str:
+    """Return the different values of facts of records."""
+    found = {name: sorted({str(one[name]) for one in records if one.get(name)}) for name in names}
+    marks = {"commit": "commit ", "bilm": "`en_mini` "}
+    return "; ".join(marks.get(name, "") + ", ".join(values) for name, values in found.items() if values)
+
+
+def source(*records: Mapping[str, Any]) -> str:
+    minutes = sum(record["minutes"] for record in records)
+    said = facts(records, "commit", "machine", "bilm")
+    return f"{said}; {minutes:.0f} minutes in all, while the machine did other work."
+
+
+def apart(one: Sequence[float], other: Sequence[float]) -> bool | None:
+    """Return whether the means of two networks differ by more than seeds make likely: Student's t-test, 5 %.
+
+    The variances of the two are taken to be the same. None if there are too few runs to tell.
+    """
+    if min(len(one), len(other)) < 2:
+        return None
+    freedom = len(one) + len(other) - 2
+    squares = sum((len(values) - 1) * statistics.variance(values) for values in (one, other))
+    error = math.sqrt(squares / freedom * (1 / len(one) + 1 / len(other)))
+    return abs(mean(one) - mean(other)) > STUDENT[min(freedom, 10)] * error
+
+
+def apart_line(what: str, pairs: Iterable[tuple[str, Sequence[float], Sequence[float]]]) -> str:
+    """Return which pairs differ by more than seeds make likely. pairs: a name, and the scores of the runs of two."""
+    found: dict[bool | None, list[str]] = {True: [], False: [], None: []}
+    for name, one, other in pairs:
+        if one and other:
+            found[apart(one, other)].append(name)
+    words = {True: "Yes", False: "No", None: "Too few runs to tell"}
+    answers = [f"{word}: {'; '.join(found[answer])}." for answer, word in words.items() if found[answer]]
+    return f"{what} by more than seeds make likely (Student's t-test, 5 %)? {' '.join(answers)}"
+
+
+# Tasks
 
 
 class Runs(NamedTuple):
@@ -84,6 +167,9 @@ class Runs(NamedTuple):
         names = (f"{network}/seed-{seed}" for seed in self.seeds)
         return [self.records[name] for name in names if name in self.records]
 
+    def numbers(self, *networks: str) -> str:
+        return ", ".join(str(len(self.of(name))) for name in networks)
+
     def values(self, network: str, key: str = "", test: str = "") -> list[float]:
         """Return a measure of each run; without names, the first measure on the first test file."""
         key, test = key or next(iter(self.task.measures)), test or next(iter(self.task.tests))
@@ -94,168 +180,131 @@ class Runs(NamedTuple):
         key = next(iter(self.task.measures))
         return [run["dev"][key] for run in self.of(network) if key in run["dev"]]
 
-    def cut(self, network: str = ELMO, than: str = BASELINE) -> float | None:
-        """Return how much smaller a network's error is than another's; None without runs of both."""
-        return error_cut(self.values(than), self.values(network))
+    def cut(self, network: str = ELMO, than: str = BASELINE) -> float:
+        """Return how much smaller a network's mean error is than another's: 1 - (1 - F) / (1 - F of the other)."""
+        return 1 - (1 - mean(self.values(network))) / (1 - mean(self.values(than)))
+
+    def means(self, *networks: str) -> list[str]:
+        return [percent(*self.values(name)) for name in networks]
+
+    def cuts(self, *networks: str) -> list[str]:
+        return [f"{100 * self.cut(name):.1f} %" if self.of(name) and self.of(BASELINE) else "" for name in networks]
+
+    def pace(self) -> tuple[float, float, int, str] | None:
+        """Return how soon the two main networks learn; None if [x; ELMo] never has the best score of x alone.
+
+        Updates until x alone has its best score on the development part, and until [x; ELMo] has it, as means over the
+        runs in which it did; updates between evaluations; and in how many runs of how many.
+        """
+        runs = [[self.records.get(f"{name}/seed-{seed}", {}) for name in (BASELINE, ELMO)] for seed in self.seeds]
+        both = [(alone["curve"], elmo["curve"]) for alone, elmo in runs if alone.get("curve") and elmo.get("curve")]
+        found = []
+        for alone, elmo in both:
+            updates, best = max(alone, key=lambda point: float(point[1]))  # the first one of the best
+            found += [(updates, step) for step, score in elmo if score >= best][:1]
+        if not found:
+            return None
+        every = min(later[0] - earlier[0] for alone, _ in both for earlier, later in pairwise(alone))
+        until_alone, until_elmo = map(mean, zip(*found))
+        return until_alone, until_elmo, every, f"{len(found)} of {len(both)}"
 
 
-def _pairs(runs: Runs, pairs: Iterable[tuple[str, str]], test: str = "") -> list[tuple[str, list[float], list[float]]]:
-    """Return the first measure of pairs of networks, with their names."""
-    return [(" / ".join(_titles(a, b)), runs.values(a, test=test), runs.values(b, test=test)) for a, b in pairs]
-
-
-def _titles(*networks: str) -> list[str]:
+def titles(*networks: str) -> list[str]:
     return [NETWORKS[name].title for name in networks]
 
 
-def _facts(records: Iterable[Mapping[str, Any]], *names: str) -> str:
-    """Return the different values of facts of records, as text."""
-    found = {name: sorted({str(one[name]) for one in records if one.get(name)}) for name in names}
-    marks = {"commit": "commit ", "bilm": "`en_mini` "}
-    return "; ".join(marks.get(name, "") + ", ".join(values) for name, values in found.items() if values)
+def of_all(all_runs: Sequence[Runs], one: str, other: str) -> list[tuple[str, list[float], list[float]]]:
+    return [(runs.title, runs.values(one), runs.values(other)) for runs in all_runs]
 
 
-def _ends(figures: Mapping[str, float], shown: Callable[[float], str]) -> str:
-    """Return the least and the largest one of the tasks' figures, with their tasks."""
-    ends = [choose(figures, key=lambda title: figures[title]) for choose in (min, max)]
-    return " to ".join(dict.fromkeys(f"{shown(figures[title])} ({title})" for title in ends))
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.0f} %"
-
-
-def _difference(cut: float) -> str:
-    more = "fewer" if cut > 0 else "more"
-    return f"{100 * abs(cut):.0f} % {more} errors" if round(100 * cut) else "as many errors"
-
-
-def _cuts(all_runs: Sequence[Runs], network: str, than: str = BASELINE) -> dict[str, float]:
-    return {runs.title: cut for runs in all_runs if (cut := runs.cut(network, than)) is not None}
-
-
-def summary_lines(all_runs: Sequence[Runs], ablations: Sequence[Runs]) -> list[str]:
-    """Return what the runs say in the main, a line each; what was not run is left out."""
-
-    def mean(cuts: Mapping[str, float]) -> str:
-        return _share(statistics.mean(cuts.values()))
-
-    lines, elmo = [], _cuts(all_runs, ELMO)
-    if elmo:
-        lines.append(f"ELMo removes {mean(elmo)} of the errors on average, from {_ends(elmo, _share)}.")
-    if vectors := _cuts(all_runs, VECTORS):
-        line = f"Static vectors (floret) of Wikipedia, in x, remove {mean(vectors)} of the errors."
-        if ahead := [title for title, cut in vectors.items() if cut > elmo.get(title, math.inf)]:
-            line += f" They have the higher mean on {'; '.join(ahead)}."
-        if added := _cuts(all_runs, BOTH, VECTORS):
-            line += f" ELMo removes {mean(added)} of the errors that they leave, from {_ends(added, _share)}."
-        lines.append(line + " The paper's x had static vectors too.")
-    if random := _cuts(all_runs, RANDOM):
-        average, ends = _difference(statistics.mean(random.values())), _ends(random, _difference)
-        line = f"Control: compared with x alone, a biLM of random weights leaves {average} on average, from {ends}."
-        lines.append(line)
-    if paces := [pace[1] / pace[0] for runs in all_runs if (pace := pace_of(runs)) and pace[1]]:
-        ends = f"{_share(min(paces))} to {_share(max(paces))}"
-        line = f"[x; ELMo] reaches the best score of x alone in {ends} of its updates ([how soon](#how-soon))."
-        lines.append(line + _least_shares(all_runs, ablations))
+def summary(all_runs: Sequence[Runs], ablations: Sequence[Runs]) -> dict[str, str]:
+    """Return what the runs say in the main."""
+    pairs = {
+        "elmo": (ELMO, BASELINE),
+        "vectors": (VECTORS, BASELINE),
+        "added": (BOTH, VECTORS),
+        "random": (RANDOM, BASELINE),
+    }
+    cuts = {name: {runs.title: runs.cut(*pair) for runs in all_runs} for name, pair in pairs.items()}
+    parts: dict[str, str] = {}
+    for name, of_tasks in cuts.items():
+        shown = difference if name == "random" else whole
+        parts |= {f"{name}_mean": shown(mean(of_tasks.values())), f"{name}_ends": ends(of_tasks, shown)}
+    ahead = [title for title, cut in cuts["vectors"].items() if cut > cuts["elmo"][title]]
+    paces = [pace[1] / pace[0] for runs in all_runs if (pace := runs.pace())]
     speeds = {}
     for runs in all_runs:
-        of_elmo, alone = (runs.records.get(f"{network}/speed") for network in (ELMO, BASELINE))
-        if of_elmo and alone:
-            speeds[runs.title] = of_elmo["words_per_second"] / alone["words_per_second"]
-    if speeds:
-        ends = _ends(speeds, _share)
-        lines.append(f"Speed of [x; ELMo], as a share of that of x alone: {ends}; two threads, without caches.")
-    return lines
-
-
-def _least_shares(all_runs: Sequence[Runs], ablations: Sequence[Runs]) -> str:
-    """Return with which shares of the training part [x; ELMo] is as good as x alone with all of it."""
-    found = []
+        if "elmo/speed" in runs.records:
+            elmo, alone = (runs.records[f"{name}/speed"]["words_per_second"] for name in (ELMO, BASELINE))
+            speeds[runs.title] = elmo / alone
+    found = []  # with which shares of the training part [x; ELMo] is as good as x alone with all of it
     for runs in ablations:
-        alone = [value for other in all_runs if other.title == runs.title for value in other.dev(BASELINE)]
-        for share in (*SHARES, 100):
-            values = runs.values(share_name(ELMO, share))
-            if alone and values and values[0] >= statistics.mean(alone):
-                found.append(
-                    f"with {share} % of that of {runs.title}, [x; ELMo] has {percent(values[0])}, and x alone with all "
-                    f"of it {mean_percent(alone)}"
-                )
+        dev = [value for other in all_runs if other.title == runs.title for value in other.dev(BASELINE)]
+        for share in (*SHARES, 100) if dev else ():
+            if (score := runs.values(share_name(ELMO, share))[0]) >= mean(dev):
+                said = f"[x; ELMo] has {percent(score)}, and x alone with all of it {percent(*dev)}"
+                found.append(f"with {share} % of that of {runs.title}, {said}")
                 break
-    if not found:
-        return ""
     earlier = any(run["bilm"] != bilm_mark() for runs in ablations for run in runs.of(ELMO))
     weights = ", with earlier weights of `en_mini`" if earlier else ""
-    return f" It needs less of the training part, too: {'; '.join(found)} (the development part; one run{weights})."
+    return parts | {
+        "vectors_ahead": "; ".join(ahead) or "no task",
+        "pace_ends": f"{whole(min(paces))} to {whole(max(paces))}",
+        "least_shares": f"{'; '.join(found)} (the development part; one run{weights})",
+        "speed_ends": ends(speeds, whole),
+    }
 
 
-def all_tasks(all_runs: Sequence[Runs]) -> list[str]:
-    rows, bilms, columns = [], [], (BASELINE, VECTORS, ELMO, BOTH)
+def all_tasks(all_runs: Sequence[Runs]) -> dict[str, str]:
+    rows, of_midi, columns, three = [], [], (BASELINE, VECTORS, ELMO, BOTH), (BASELINE, ELMO, MIDI)
     for runs in all_runs:
-        if runs.of(BASELINE) and runs.of(ELMO):
-            verdict = {True: "yes", False: "no", None: ""}[apart(runs.values(BASELINE), runs.values(ELMO))]
-            cuts = [shown_cut(runs.cut(*pair)) for pair in ((ELMO,), (VECTORS,), (BOTH,), (BOTH, VECTORS))]
-            paper = f"{runs.task.paper[0]:.1f} %, {runs.task.paper[1]}" if runs.task.paper else ""
-            means = [mean_percent(runs.values(name)) for name in columns]
-            n_runs = ", ".join(str(len(runs.of(name))) for name in columns)
-            rows.append([runs.title, runs.measure, *means, cuts[0], verdict, *cuts[1:], paper, n_runs])
+        verdict = {True: "yes", False: "no", None: ""}[apart(runs.values(BASELINE), runs.values(ELMO))]
+        paper = f"{runs.task.paper[0]:.1f} %, {runs.task.paper[1]}" if runs.task.paper else ""
+        cells = [runs.title, runs.measure, *runs.means(*columns), *runs.cuts(ELMO), verdict, *runs.cuts(VECTORS, BOTH)]
+        rows.append([*cells, f"{100 * runs.cut(BOTH, VECTORS):.1f} %", paper, runs.numbers(*columns)])
         if runs.of(MIDI):
-            names = (BASELINE, ELMO, MIDI)
-            cuts = [shown_cut(runs.cut(name)) for name in names[1:]]
-            n_runs = ", ".join(str(len(runs.of(name))) for name in names)
-            bilms.append([runs.title, *(mean_percent(runs.values(name)) for name in names), *cuts, n_runs])
-    if not rows:
-        return []
-    head = ["task", "measure", *_titles(*columns), "cut: ELMo", "beyond seeds", "cut: vectors", "cut: both"]
+            of_midi.append([runs.title, *runs.means(*three), *runs.cuts(ELMO, MIDI), runs.numbers(*three)])
+    head = ["task", "measure", *titles(*columns), "cut: ELMo", "beyond seeds", "cut: vectors", "cut: both"]
     head += ["cut of ELMo beside vectors", "the paper's", "runs of each"]
-    pairs = [(runs.title, runs.values(ELMO), runs.values(VECTORS)) for runs in all_runs]
-    parts = ["## All tasks", texts.SUMMARY, table(head, rows)]
-    parts.append(apart_line("Do [x; ELMo] and x with static vectors differ", pairs))
-    if bilms:
-        head = ["task", *_titles(BASELINE, ELMO, MIDI), "cut: en_mini", "cut: en_midi", "runs of each"]
-        pairs = [(runs.title, runs.values(MIDI), runs.values(ELMO)) for runs in all_runs]
-        parts += [texts.OF_BILMS, table(head, bilms), apart_line("Do the two with ELMo differ", pairs)]
-    return parts
+    verdict = apart_line("Do [x; ELMo] and x with static vectors differ", of_all(all_runs, ELMO, VECTORS))
+    midi_head = ["task", *titles(*three), "cut: en_mini", "cut: en_midi", "runs of each"]
+    of_both = apart_line("Do the two with ELMo differ", of_all(all_runs, MIDI, ELMO))
+    return {"cuts": table(head, rows, verdict), "midi_cuts": table(midi_head, of_midi, of_both)}
 
 
-def task_part(runs: Runs) -> list[str]:
-    task, shown = runs.task, [name for name in _SHOWN if runs.of(name)]
-    if not shown:
-        return []
-    every = [run for name in shown for run in runs.of(name)]
-    command = f'python -m spacy project run task . --vars.task {task.name} --vars.networks "{" ".join(shown)}"'
+def of_task(runs: Runs, data: str, tried: str) -> str:
+    """Return the section of a task. data: what it is of. tried: on its development part."""
+    task, shown = runs.task, [name for name in SHOWN if runs.of(name)]
     measures = [(key, name, test) for test in task.tests for key, name in task.measures.items()]
-    head = [name if test == "test" else f"{name}, {test}" for _, name, test in measures]
-    head = ["network", *head, "error cut", "runs", "minutes", "parameters", "MB", "words/s", "commits"]
-    rows = []
+    rows, lines, still = [], [], []
     if trivial := runs.records.get("trivial"):
         scores = [spread([trivial["tests"][test][key]]) for key, _, test in measures]
         rows.append([f"trivial: {trivial['what']}", *scores, *[""] * 7])
     for name in shown:
         of_network = runs.of(name)
         scores = [spread(runs.values(name, key, test), with_range=not i) for i, (key, _, test) in enumerate(measures)]
-        cut = "" if name == BASELINE else shown_cut(runs.cut(name))
-        facts = [span([run[key] for run in of_network]) for key in ("minutes", "parameters")]
-        facts += [f"{of_network[0]['megabytes']:.1f}", span([run["words_per_second"] for run in of_network])]
-        commits = ", ".join(sorted({run["commit"] for run in of_network}))
-        rows.append([*_titles(name), *scores, cut, str(len(of_network)), *facts, commits])
-    parts = [f"## {task.title}", f"Data: {texts.DATA[task.name]}"]
-    tried = f"Tried on the development part: {texts.TRIED[task.name]}"
-    parts += [f"`{command}`; {_facts(every, 'machine', 'bilm')}. {tried}", table(head, rows)]
-    lines = []
+        spans = []
+        for key in ("minutes", "parameters", "words_per_second"):
+            numbers = [run[key] for run in of_network]
+            spans.append(" to ".join(dict.fromkeys(f"{end:,.0f}" for end in (min(numbers), max(numbers)))))
+        cells = [*titles(name), *scores, "" if name == BASELINE else runs.cuts(name)[0], runs.numbers(name)]
+        cells += [*spans[:2], f"{of_network[0]['megabytes']:.1f}", spans[2]]
+        rows.append([*cells, ", ".join(sorted({run["commit"] for run in of_network}))])
     for test in task.tests:
-        shown_test = "" if test == "test" else f", {test}"
-        lines.append(apart_line(f"Differ in {runs.measure}{shown_test}", _pairs(runs, _PAIRS, test)))
-    if still := [line for name in (BASELINE, ELMO) if (line := _still_rising(runs, name))]:
+        pairs = [(" / ".join(titles(a, b)), runs.values(a, test=test), runs.values(b, test=test)) for a, b in PAIRS]
+        lines.append(apart_line(f"Differ in {runs.measure}{'' if test == 'test' else f', {test}'}", pairs))
+    for name in (BASELINE, ELMO):
+        curves = [[score for _, score in run["curve"]] for run in runs.of(name) if run.get("curve")]
+        if last := sum(max(curve) == curve[-1] for curve in curves):
+            still.append(f"{last} of {len(curves)} runs of {NETWORKS[name].title}")
+    if still:
         lines.append(f"At the last evaluation, {' and '.join(still)} had their best score.")
-    parts.append(" ".join([*lines, mixes_line(runs)]))
-    return [*parts, read_line(runs)] if "read" in runs.records else parts
-
-
-def _still_rising(runs: Runs, network: str) -> str:
-    curves = [[score for _, score in run["curve"]] for run in runs.of(network) if run.get("curve")]
-    last = sum(max(curve) == curve[-1] for curve in curves)
-    return f"{last} of {len(curves)} runs of {NETWORKS[network].title}" if last else ""
+    head = [name if test == "test" else f"{name}, {test}" for _, name, test in measures]
+    head = ["network", *head, "error cut", "runs", "minutes", "parameters", "MB", "words/s", "commits"]
+    command = f'python -m spacy project run task . --vars.task {task.name} --vars.networks "{" ".join(shown)}"'
+    of_runs = facts([run for name in shown for run in runs.of(name)], "machine", "bilm")
+    introduction = f"## {runs.title}\n\nData: {data}\n\n`{command}`; {of_runs}. Tried on the development part: {tried}"
+    return f"{introduction}\n\n{table(head, rows, ' '.join([*lines, mixes_line(runs)]))}"
 
 
 def mixes_line(runs: Runs) -> str:
@@ -263,256 +312,252 @@ def mixes_line(runs: Runs) -> str:
     elmo, learned = runs.of(ELMO), []
     for number, mix in enumerate(elmo[0]["mixes"] if elmo else ()):
         same = [run["mixes"][number] for run in elmo]
-        weights = ", ".join(f"{statistics.mean(layer):.3f}" for layer in zip(*(one["weights"] for one in same)))
-        gamma = statistics.mean(one["gamma"] for one in same)
-        learned.append(f"{mix['component']}, {mix['place']}: {weights}; gamma {gamma:.3f}")
+        weights = ", ".join(f"{mean(layer):.3f}" for layer in zip(*(one["weights"] for one in same)))
+        learned.append(f"{mix['component']}, {mix['place']}: {weights}; gamma {mean(one['gamma'] for one in same):.3f}")
     return f"Mixes: {'. '.join(learned)}." if learned else ""
 
 
-def read_line(runs: Runs) -> str:
+def read_paragraphs(runs: Runs) -> dict[str, Any]:
     """Return what the scores are in paragraphs that `en_mini` has read, and in the others."""
-    record, key = runs.records["read"], next(iter(runs.task.measures))
-    result, found = record["result"], []
+    record, key, found = runs.records["read"], next(iter(runs.task.measures)), []
+    result = record["result"]
     for part, title in (("read", "of these paragraphs"), ("others", "of the others")):
-        values = [[one[key] for one in result["scores"][name][part]] for name in (BASELINE, ELMO)]
-        base, elmo = map(mean_percent, values)
-        cut = shown_cut(error_cut(*values))
-        questions = f"{result['questions'][part]} questions {title}"
-        found.append(f"{questions}: x alone {base}, [x; ELMo] {elmo}, error cut {cut}")
-    source = f"`{record['command']}`; {_facts([record], 'commit', 'machine')}"
-    return texts.READ.format(**result, found=". ".join(found), source=source)
+        base, elmo = (mean(one[key] for one in result["scores"][name][part]) for name in (BASELINE, ELMO))
+        scores = (
+            f"x alone {percent(base)}, [x; ELMo] {percent(elmo)}, error cut {100 - 100 * (1 - elmo) / (1 - base):.1f} %"
+        )
+        found.append(f"{result['questions'][part]} questions {title}: {scores}")
+    said = f"`{record['command']}`; {facts([record], 'commit', 'machine')}"
+    return {"read": result, "read_scores": ". ".join(found), "read_source": said}
 
 
-def alternatives_part(ner: Runs, embeddings: Mapping[str, Any], learning: Mapping[str, Any]) -> list[str]:
-    """Return the paragraphs on what a user would take instead of the embedded biLM."""
-    networks = [name for name in (BASELINE, VECTORS, PRETRAINED, SHORT, ELMO, BOTH, MIDI) if ner.of(name)]
-    if not {PRETRAINED, SHORT} & set(networks):
-        return []
+def alternatives(ner: Runs, embeddings: Mapping[str, Any], learning: Mapping[str, Any]) -> dict[str, str]:
+    """Return what a user would take instead of the embedded biLM."""
     rows = []
-    for name in networks:
-        trained = [(one["minutes"], one["words"]) for key, one in embeddings.items() if key == _TRAINED.get(name)]
+    for name in (BASELINE, VECTORS, PRETRAINED, SHORT, ELMO, BOTH, MIDI):
+        trained = [(one["minutes"], one["words"]) for key, one in embeddings.items() if key == TRAINED.get(name)]
         for run in learning.values():
-            if run["bilm"] == _BILMS.get(name):
+            if run["bilm"] == BILMS.get(name):
                 cores = re.search(r"(\d+) cores?\b", run["machine"])  # none on a GPU
                 trained.append((run["minutes"] * int(cores[1]) if cores else 0, run["evaluations"][-1][0]))
         minutes, words = (sum(column) for column in zip(*trained)) if trained else (0, 0)
         # spacy pretrain changes the weights of x alone
-        speed = ner.records.get(f"{BASELINE if name == PRETRAINED else name}/speed")
-        cut = "" if name == BASELINE else shown_cut(ner.cut(name))
-        row = [*_titles(name), f"{minutes:,.0f}" if minutes else "", f"{words / 1e6:,.0f}" if words else ""]
-        row += [spread(ner.values(name), with_range=True), cut, f"{ner.of(name)[0]['megabytes']:.1f}"]
-        rows.append([*row, f"{speed['words_per_second']:,}" if speed else ""])
+        speed = ner.records[f"{BASELINE if name == PRETRAINED else name}/speed"]["words_per_second"]
+        row = [*titles(name), f"{minutes:,.0f}" if minutes else "", f"{words / 1e6:,.0f}" if words else ""]
+        row += [spread(ner.values(name), with_range=True), "" if name == BASELINE else ner.cuts(name)[0]]
+        rows.append([*row, f"{ner.of(name)[0]['megabytes']:.1f}", f"{speed:,}"])
     runs = [run for name in (PRETRAINED, SHORT) for run in ner.of(name)]
     speeds = [record for name, record in ner.records.items() if name.endswith("/speed")]
-    source = [f"`python -m spacy project run alternatives . --vars.text FILE`; {_facts(runs, 'commit', 'machine')}."]
-    source += [f"Embeddings: {_facts(embeddings.values(), 'commit')}. Words/s: {_facts(speeds, 'commit')}."]
-    pairs = [(BOTH, MIDI), (VECTORS, ELMO), (VECTORS, SHORT)]
+    said = f"{facts(runs, 'commit', 'machine')}. Embeddings: {facts(embeddings.values(), 'commit')}."
     head = ["network", "minutes of training", "million words read", "test F1, %", "error cut", "MB on disk", "words/s"]
-    parts = ["## What you would take instead", " ".join(source), texts.ALTERNATIVES, table(head, rows)]
-    return [*parts, apart_line("Differ in F1", _pairs(ner, pairs))]
+    pairs = [(" / ".join(titles(a, b)), ner.values(a), ner.values(b)) for a, b in INSTEAD]
+    said += f" Words/s: {facts(speeds, 'commit')}."
+    return {"alternatives_source": said, "alternatives": table(head, rows, apart_line("Differ in F1", pairs))}
 
 
-def tuned_part(all_runs: Sequence[Runs], tuned: Mapping[str, Any]) -> list[str]:
-    if not tuned:
-        return []
-    rows, scores, pairs = [], [], []
+def tuned(all_runs: Sequence[Runs], measured: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is said of the biLMs that were tuned on a task's text."""
+    rows, scores, three = [], [], (BASELINE, ELMO, TUNED)
     for runs in all_runs:
-        if measured := tuned.get(runs.task.name):
-            sides = [measured[side] for side in ("before", "after")]
-            figures = [side["forward"] for side in sides] + [side["without_unknown"]["forward"] for side in sides]
-            row = [runs.title, f"{measured['tokens'] / 1e6:.2f}", f"{measured['minutes']:.1f}"]
-            rows.append([*row, *(f"{figure:.1f}" for figure in figures), texts.PAPER_TUNED.get(runs.task.name, "")])
-        if runs.of(TUNED):
-            names = (BASELINE, ELMO, TUNED)
-            row = [runs.title, runs.measure, *(mean_percent(runs.values(n)) for n in names)]
-            row += [shown_cut(runs.cut(name)) for name in names[1:]] + [mean_percent(runs.dev(n)) for n in names[1:]]
-            scores.append([*row, ", ".join(str(len(runs.of(name))) for name in names)])
-            pairs.append((runs.title, runs.values(ELMO), runs.values(TUNED)))
-    source = f"`python -m spacy project run tuned .`; {_facts(tuned.values(), 'commit', 'machine', 'bilm')}."
+        record = measured[runs.task.name]
+        sides = [record["before"], record["after"]]
+        figures = [side["forward"] for side in sides] + [side["without_unknown"]["forward"] for side in sides]
+        row = [runs.title, f"{record['tokens'] / 1e6:.2f}", f"{record['minutes']:.1f}"]
+        rows.append([*row, *(f"{figure:.1f}" for figure in figures), PAPER_TUNED.get(runs.task.name, "")])
+        row = [runs.title, runs.measure, *runs.means(*three), *runs.cuts(ELMO, TUNED)]
+        scores.append([*row, *(percent(*runs.dev(name)) for name in (ELMO, TUNED)), runs.numbers(*three)])
     head = ["text", "million tokens read", "minutes", "perplexity before", "after", "of known words, before", "after"]
-    parts = ["## The biLM tuned on a task's text", source, texts.TUNED, table([*head, "the paper's"], rows)]
-    if scores:
-        head = ["task", "measure", *_titles(BASELINE, ELMO, TUNED), "cut: ELMo", "cut: tuned"]
-        head += ["development part, [x; ELMo]", "development part, [x; tuned]", "runs of each"]
-        parts += [texts.TUNED_SCORES, table(head, scores), apart_line("Do the two differ on the test part", pairs)]
-    return parts
+    of_scores = ["task", "measure", *titles(*three), "cut: ELMo", "cut: tuned"]
+    of_scores += ["development part, [x; ELMo]", "development part, [x; tuned]", "runs of each"]
+    verdict = apart_line("Do the two differ on the test part", of_all(all_runs, ELMO, TUNED))
+    return {
+        "tuned_source": facts(measured.values(), "commit", "machine", "bilm"),
+        "tuned_perplexities": table([*head, "the paper's"], rows),
+        "tuned_scores": table(of_scores, scores, verdict),
+    }
 
 
-def pace_of(runs: Runs) -> tuple[float, float | None, int, str] | None:
-    """Return how soon the two main networks learn, None without runs that recorded it.
-
-    Updates until x alone has its best score on the development part, and until [x; ELMo] has it, as means over the runs
-    in which it did (None: in none); updates between evaluations; and in how many runs of how many.
-    """
-    elmo = {seed: run["curve"] for seed, run in zip(runs.seeds, runs.of(ELMO)) if run.get("curve")}
-    both = [(run["curve"], elmo[s]) for s, run in zip(runs.seeds, runs.of(BASELINE)) if run.get("curve") and s in elmo]
-    pairs, bests = [], []
-    for alone, curve in both:
-        updates, best = max(alone, key=lambda point: float(point[1]))  # the first one of the best
-        bests.append(updates)
-        soon = next((step for step, score in curve if score >= best), None)
-        pairs += [] if soon is None else [(updates, soon)]
-    if not any(bests):
-        return None
-    every = min(later[0] - earlier[0] for alone, _ in both for earlier, later in pairwise(alone))
-    reached = f"{len(pairs)} of {len(both)}"
-    if not pairs:
-        return statistics.mean(bests), None, every, reached
-    return statistics.mean(one for one, _ in pairs), statistics.mean(soon for _, soon in pairs), every, reached
+def paces(all_runs: Sequence[Runs]) -> dict[str, str]:
+    found = [(runs.title, *pace) for runs in all_runs if (pace := runs.pace())]
+    rows = [[title, f"{alone:,.0f}", f"{elmo:,.0f}", f"{every:,}", of] for title, alone, elmo, every, of in found]
+    return {"paces": table(["task", "updates, x alone", "updates, [x; ELMo]", "evaluated every", "reached in"], rows)}
 
 
-def pace_part(all_runs: Sequence[Runs]) -> list[str]:
-    """Return the paragraphs on how many updates x alone needs for its best score, and ELMo for the same one."""
-    rows = []
-    for runs in all_runs:
-        if pace := pace_of(runs):
-            alone, elmo, every, reached = pace
-            soon = "never" if elmo is None else f"{elmo:,.0f}"
-            rows.append([runs.title, f"{alone:,.0f}", soon, f"{every:,}", reached])
-    head = ["task", "updates, x alone", "updates, [x; ELMo]", "evaluated every", "reached in"]
-    return ["## How soon", texts.PACES, table(head, rows)] if rows else []
-
-
-def ablations_part(ablations: Sequence[Runs], all_runs: Sequence[Runs]) -> list[str]:
-    """Return the paragraphs on single changes, and on shares of the training part."""
-    measured = [runs for runs in ablations if runs.of(ELMO)]
-    if not measured:
-        return []
-    titles = {name: network.title for runs in measured for name, network in runs.task.networks.items()}
-    rows, head, lines = [], ["network"], []
-    for name in (BASELINE, ELMO, *CHANGES, CARRIED):
+def changes(ablations: Sequence[Runs], all_runs: Sequence[Runs]) -> dict[str, str]:
+    """Return what single changes make, and shares of the training part."""
+    networks = {name: network.title for runs in ablations for name, network in runs.task.networks.items()}
+    names, rows, head, lines = (BASELINE, ELMO, *CHANGES, CARRIED), [], ["network"], []
+    for name in names:
         cells = []
-        for runs in measured:
+        for runs in ablations:
             if of_network := runs.of(name):
-                points = round(100 * (statistics.mean(runs.values(name)) - statistics.mean(runs.values(ELMO))), 1)
+                points = round(100 * (mean(runs.values(name)) - mean(runs.values(ELMO))), 1) + 0.0  # no "-0.0"
                 minutes = min(run["minutes"] for run in of_network)
-                difference = "" if name == ELMO else f"{points + 0.0:+.1f}"  # no "-0.0"
-                cells += [mean_percent(runs.values(name)), difference, f"{minutes:.0f}"]
+                cells += [*runs.means(name), "" if name == ELMO else f"{points:+.1f}", f"{minutes:.0f}"]
             else:
                 cells += [""] * 3
-        rows.append([titles[name], *cells])
-    for runs in measured:
+        rows.append([networks[name], *cells])
+    for runs in ablations:
         head += [f"{runs.title}: {runs.measure}", "difference", "minutes"]
-        facts = _facts([run for name in (BASELINE, ELMO, *CHANGES, CARRIED) for run in runs.of(name)], *_SOURCE)
-        lines.append(f"- {runs.title}: {facts}. {_doubt(runs)}")
-    introduction = texts.ABLATIONS.format(updates=f"{UPDATES:,}")
-    parts = ["## One change at a time", introduction + "\n" + "\n".join(lines), table(head, rows)]
-    parts.append(texts.SHARES)
-    with_shares = [runs for runs in measured if runs.of(share_name(ELMO, SHARES[0]))]
-    pairs = [(runs, name) for runs in with_shares for name in (BASELINE, ELMO)]
-    rows = [
-        [f"{share} %", *(mean_percent(runs.values(share_name(name, share))) for runs, name in pairs)]
+        said = facts([run for name in names for run in runs.of(name)], "commit", "machine", "bilm")
+        lines.append(f"- {runs.title}: {said}. {doubt(runs)}")
+    named = {runs.title: runs for runs in all_runs}
+    pairs = [(runs, name) for runs in ablations if runs.title in named for name in (BASELINE, ELMO)]
+    shares = [
+        [f"{share} %", *(percent(*runs.values(share_name(name, share))) for runs, name in pairs)]
         for share in (*SHARES, 100)
     ]
-    whole = {runs.title: runs for runs in all_runs}
-    rows.append(["100 %, to the end", *(mean_percent(whole[runs.title].dev(name)) for runs, name in pairs)])
-    head = ["training part", *(f"{runs.title}: {NETWORKS[name].title}" for runs, name in pairs)]
-    return [*parts, table(head, rows)] if with_shares else parts[:-1]
+    shares.append(["100 %, to the end", *(percent(*named[runs.title].dev(name)) for runs, name in pairs)])
+    of_shares = ["training part", *(f"{runs.title}: {NETWORKS[name].title}" for runs, name in pairs)]
+    said = "\n".join(lines)
+    return {"ablations_sources": said, "ablations": table(head, rows), "shares": table(of_shares, shares)}
 
 
-def _doubt(runs: Runs) -> str:
+def doubt(runs: Runs) -> str:
     """Return which networks differ from [x; ELMo] by more than seeds make likely, if all deviate as it does."""
     values = runs.values(ELMO)
-    if len(values) < 2:
+    n = len(values)
+    if n < 2:
         return "One run of each: how much another seed changes a score was not measured."
     deviation = statistics.stdev(values)
-    least, of_two = (100 * student(len(values) - 1) * deviation * math.sqrt(1 + 1 / n) for n in (len(values), 1))
+    least, of_two = (100 * STUDENT[n - 1] * deviation * math.sqrt(1 + 1 / count) for count in (n, 1))
     far = [
         runs.task.networks[name].title
         for name in (BASELINE, *CHANGES)
-        if runs.of(name) and 100 * abs(statistics.mean(runs.values(name)) - statistics.mean(values)) >= least
+        if runs.of(name) and 100 * abs(mean(runs.values(name)) - mean(values)) >= least
     ]
     return (
-        f"The {len(values)} runs of [x; ELMo] have a deviation of {100 * deviation:.2f}; that of the other networks is "
+        f"The {n} runs of [x; ELMo] have a deviation of {100 * deviation:.2f}; that of the other networks is "
         f"taken to be the same. Then another seed alone makes one run differ from their mean by {least:.1f} or more in "
         f"one of twenty cases, and two single runs by {of_two:.1f}. These differ by more: {'; '.join(far) or 'none'}."
     )
 
 
-def bilms_part(records: Mapping[str, Any]) -> list[str]:
-    parts = []
-    measured = {name: one for name, one in records.items() if name != "bits"}
-    if measured:
-        named = dict(sorted(measured.items(), reverse=True))  # en_mini first
-        results = [one["result"] for one in named.values()]
-        rows = [["weights, first digits of the SHA-256", *(one["weights"] for one in results)]]
-        rows.append(["parameters", *(f"{one['parameters']:,}" for one in results)])
-        rows += [[f"{file}, MB", *(f"{one['bytes'][file] / 1e6:.1f}" for one in results)] for file in texts.FILES]
-        for name, title in texts.TEXTS.items():
-            of_text = [one["perplexities"][name] for one in results]
-            (size,) = {f"{one['sentences']:,} sentences, {one['tokens']:,} words" for one in of_text}
-            rows.append([f"perplexity, {title}: {size}", *(f"{one['perplexity']:.1f}" for one in of_text)])
-        for number, layer in enumerate(("layer 0", "layer 1", "layer 2", "the mean of the layers")):
-            rows.append([f"tags, {layer}", *(percent(one["tags"][number]) for one in results)])
-        command = "`python -m spacy project run bilms . --vars.wikipedia FILE --vars.novels FILE`"
-        head = ["", *(f"`{name}`" for name in named)]
-        parts += [f"{command}; {_source(named.values())}", texts.BILMS, table(head, rows)]
-    if bits := records.get("bits"):
-        rows = []
-        for one in ({"setting": "", "layer_changes": [], **bits["result"]}, *bits["result"]["copies"]):
-            changes = [f"{100 * change:.2g} %" for change in one["layer_changes"]] or [""] * 3
-            sizes = [f"{one['bytes'][file] / 1e6:.1f}" for file in texts.FILES]
-            tags = ", ".join(map(percent, one["tags"]))
-            setting = f"`{one['setting']}`" if one["setting"] else "as it was trained"
-            rows.append([setting, *sizes, *changes, f"{one['perplexity']:.1f}", tags])
-        head = ["", *(f"{file}, MB" for file in texts.FILES), *(f"change of layer {n}" for n in range(3))]
-        source = f"`python -m spacy project run bits . --vars.model FOLDER --vars.wikipedia FILE`; {_source([bits])}"
-        head += ["perplexity", "tags: layers 0, 1 ..., their mean"]
-        parts += ["### Fewer bits", f"{source}", texts.BITS, table(head, rows)]
-    return ["## The biLMs", *parts] if parts else []
+# BiLMs
 
 
-def _source(records: Iterable[Mapping[str, Any]]) -> str:
-    listed = list(records)
-    minutes = sum(record["minutes"] for record in listed)
-    facts = _facts(listed, "commit", "machine", "bilm")
-    return f"{facts}; {minutes:.0f} minutes in all, while the machine did other work."
+def bilms(records: Mapping[str, Any]) -> dict[str, str]:
+    """Return what was measured of the biLMs, and of copies with fewer bits."""
+    names = sorted((name for name in records if name != "bits"), reverse=True)  # en_mini first
+    results = [records[name]["result"] for name in names]
+    rows = [["weights, first digits of the SHA-256", *(one["weights"] for one in results)]]
+    rows.append(["parameters", *(f"{one['parameters']:,}" for one in results)])
+    rows += [[f"{file}, MB", *(f"{one['bytes'][file] / 1e6:.1f}" for one in results)] for file in FILES]
+    for text in ("wikipedia", "novels", "newswire", "tweets"):
+        of_text = [one["perplexities"][text] for one in results]
+        (size,) = {f"{one['sentences']:,} sentences, {one['tokens']:,} words" for one in of_text}
+        title = "Wikipedia" if text == "wikipedia" else text
+        rows.append([f"perplexity, {title}: {size}", *(f"{one['perplexity']:.1f}" for one in of_text)])
+    for number, layer in enumerate((*LAYERS, "the mean of the layers")):
+        rows.append([f"tags, {layer}", *(percent(one["tags"][number]) for one in results)])
+    copies = []
+    bits = records["bits"]
+    for one in ({"setting": "", "layer_changes": [], **bits["result"]}, *bits["result"]["copies"]):
+        shares = [f"{100 * change:.2g} %" for change in one["layer_changes"]] or [""] * 3
+        row = [f"`{one['setting']}`" if one["setting"] else "as it was trained"]
+        row += [*(f"{one['bytes'][file] / 1e6:.1f}" for file in FILES), *shares, f"{one['perplexity']:.1f}"]
+        copies.append([*row, ", ".join(map(percent, one["tags"]))])
+    head = ["", *(f"{file}, MB" for file in FILES), *(f"change of {layer}" for layer in LAYERS)]
+    return {
+        "bilms_source": source(*(records[name] for name in names)),
+        "bilms": table(["", *(f"`{name}`" for name in names)], rows),
+        "bits_source": source(bits),
+        "bits": table([*head, "perplexity", "tags: layers 0, 1 ..., their mean"], copies),
+    }
 
 
-def learning_part(learning: Mapping[str, Any], output: Path) -> list[str]:
-    """Return the paragraphs on how the biLMs learned, and draw their plot beside the output."""
-    rows, runs = [], sorted(learning.values(), key=lambda run: (run["bilm"] != "en_mini", run["tokens_before"]))
+def learned(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return how the biLMs learned."""
+    rows = []
     for run in runs:
         tokens, perplexity = run["evaluations"][-1]
-        figures = [f"{run['tokens_before'] / 1e6:,.0f}", f"{tokens / 1e6:,.0f}", f"{run['minutes']:,.0f}"]
-        averaged = "yes" if run["averaged"] else "no"
-        name = f"`{run['bilm']}`, {run['title']}"
-        rows.append([name, run["text"], *figures, f"{perplexity:.1f}", averaged, run["machine"]])
-    if not rows:
-        return []
-    plot_learning(plot := output.with_name(f"{output.stem}_pretraining.png"), runs)
+        row = [f"`{run['bilm']}`, {run['title']}", run["text"], f"{run['tokens_before'] / 1e6:,.0f}"]
+        row += [f"{tokens / 1e6:,.0f}", f"{run['minutes']:,.0f}", f"{perplexity:.1f}"]
+        rows.append([*row, "yes" if run["averaged"] else "no", run["machine"]])
     head = ["run", "text", "million tokens read before", "million tokens read in this run", "minutes"]
-    head += ["perplexity at its end", "averaged", "machine"]
-    picture = f"![perplexity against tokens]({plot.name})"
-    return ["## How the biLMs learned", texts.LEARNING, table(head, rows), picture]
+    return {"learning": table([*head, "perplexity at its end", "averaged", "machine"], rows)}
 
 
-def inside_part(records: Mapping[str, Any]) -> list[str]:
+def inside(records: Mapping[str, Any]) -> dict[str, str]:
     rows = []
-    for name, (title, key, paper) in texts.PROBES.items():
-        if name in records:
-            result = records[name]["result"]
-            figures = [result["majority"][key], *(layer["trained"][key] for layer in result["layers"])]
-            rows.append([title, *map(percent, figures), *paper])
-            random = (percent(layer["random"][key]) for layer in result["layers"])
-            rows.append(["the same, random weights", "", *random, "", ""])
-    parts = []
-    if "senses" in records:
-        result = records["senses"]["result"]
-        tests = [*result["tests"], {"test": "all", **result["all"]}]
-        figures = [one["f1"] for one in (tests[-1]["first_sense"], *tests[-1]["layers"])]
-        rows.append(["word senses, SemCor", *map(percent, figures), *texts.PAPER_SENSES])
-        senses = [["instances", *(f"{test['instances']:,}" for test in tests)]]
-        senses.append(["of them lemmas that SemCor does not have", *(f"{test['not_in_training']:,}" for test in tests)])
-        senses.append(["first sense of WordNet", *(percent(test["first_sense"]["f1"]) for test in tests)])
-        for number, layer in enumerate(("layer 0", "layer 1", "layer 2", "mean of the layers")):
-            senses.append([layer, *(percent(test["layers"][number]["f1"]) for test in tests)])
-        parts += ["Word senses, F1 in %:", table(["", *(Path(test["test"]).stem for test in tests)], senses)]
-    if rows:
-        head = ["question", "without a layer", *texts.LAYERS, "the paper's layer 1", "the paper's layer 2"]
-        source = f"`python -m spacy project run inside .`; {_source(records.values())}"
-        parts = ["## Inside the biLM", source, texts.INSIDE, table(head, rows), *parts]
-    return parts
+    for name, (title, key, paper) in PROBES.items():
+        result = records[name]["result"]
+        figures = [result["majority"][key], *(layer["trained"][key] for layer in result["layers"])]
+        rows.append([title, *map(percent, figures), *paper])
+        random = (percent(layer["random"][key]) for layer in result["layers"])
+        rows.append(["the same, random weights", "", *random, "", ""])
+    result = records["senses"]["result"]
+    tests = [*result["tests"], {"test": "all", **result["all"]}]
+    figures = [one["f1"] for one in (tests[-1]["first_sense"], *tests[-1]["layers"])]
+    rows.append(["word senses, SemCor", *map(percent, figures), *PAPER_SENSES])
+    senses = [["instances", *(f"{test['instances']:,}" for test in tests)]]
+    senses.append(["of them lemmas that SemCor does not have", *(f"{test['not_in_training']:,}" for test in tests)])
+    senses.append(["first sense of WordNet", *(percent(test["first_sense"]["f1"]) for test in tests)])
+    for number, layer in enumerate((*LAYERS, "mean of the layers")):
+        senses.append([layer, *(percent(test["layers"][number]["f1"]) for test in tests)])
+    head = ["question", "without a layer", *LAYERS, "mean", "the paper's layer 1", "the paper's layer 2"]
+    return {
+        "inside_source": source(*records.values()),
+        "inside": table(head, rows),
+        "senses": table(["", *(Path(test["test"]).stem for test in tests)], senses),
+    }
+
+
+# Plots
+
+
+def plot_summary(path: Path, all_runs: Sequence[Runs]) -> dict[str, str]:
+    """Plot the error cuts of ELMo beside x alone, beside x with static vectors, and the paper's."""
+    cuts = [[100 * runs.cut(*pair) for runs in all_runs] for pair in ((ELMO, BASELINE), (BOTH, VECTORS))]
+    figure, axes = plt.subplots(figsize=(7.6, 1.3 + 0.5 * len(all_runs)), layout="constrained")
+    bars = (("x alone", -0.2, "tab:blue"), ("x with static vectors", 0.2, "tab:orange"))
+    for widths, (name, shift, color) in zip(cuts, bars):
+        places = [number + shift for number in range(len(widths))]
+        axes.barh(places, widths, color=color, height=0.38, label=f"en_mini beside {name}")
+        for y, width in zip(places, widths):
+            axes.text(0.3, y, f"{width:.1f}", va="center", fontsize=8, color="white" if width > 3 else "black")
+    papers = [(number, runs.task.paper[0]) for number, runs in enumerate(all_runs) if runs.task.paper]
+    for number, (row, paper) in enumerate(papers):
+        label = None if number else "the paper's biLM, beside static vectors"
+        axes.plot([paper] * 2, [row - 0.45, row + 0.45], color="black", label=label)
+    axes.set_yticks(range(len(all_runs)), [runs.title for runs in all_runs])
+    axes.invert_yaxis()
+    axes.set(xlabel="share of the errors that ELMo removes, %")
+    figure.legend(loc="outside upper right", ncols=3, fontsize=8)
+    axes.grid(axis="x", alpha=0.3)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+    return {path.stem: f"]({path.name})"}
+
+
+def plot_learning(path: Path, runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Plot perplexity over the tokens that a biLM has read in all its runs.
+
+    A line for each run, a colour for each biLM. A dotted line leads from the end of a run to the next one.
+    """
+    figure, axes = plt.subplots(figsize=(7.6, 3.8), layout="constrained")
+    colors = {bilm: f"C{number}" for number, bilm in enumerate(dict.fromkeys(run["bilm"] for run in runs))}
+    before: dict[str, tuple[float, float]] = {}
+    for run in runs:
+        bilm, color = run["bilm"], colors[run["bilm"]]
+        points = [((run["tokens_before"] + tokens) / 1e6, perplexity) for tokens, perplexity in run["evaluations"]]
+        axes.plot(*zip(*points), ".-", color=color)
+        if bilm in before:
+            axes.plot(*zip(before[bilm], points[0]), ":", color=color)
+        before[bilm] = points[-1]
+        axes.annotate(run["title"], points[-1], xytext=(0, -11), textcoords="offset points", ha="center", fontsize=8)
+    for bilm, color in colors.items():
+        axes.plot([], [], ".-", color=color, label=bilm)
+    axes.set(xlabel="million tokens that the biLM has read", ylabel="perplexity, held-out Wikipedia", yscale="log")
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=10))  # a logarithmic scale has too few marks between 50 and 150
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter("{x:.0f}")
+    axes.margins(y=0.1)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+    return {path.stem: f"]({path.name})"}
 
 
 def main(
@@ -523,21 +568,31 @@ def main(
     all_runs, ablations = (
         [Runs(task, read_results(task.name), seeds_of(seeds)) for task in tasks] for tasks in (TASKS, ABLATIONS)
     )
-    learning = read_results("pretraining")
-    parts = [*all_tasks(all_runs), texts.READING.format(mark=bilm_mark())]
-    for runs in all_runs:
-        parts += task_part(runs)
-    parts += alternatives_part(all_runs[0], read_results("embeddings"), learning)
-    parts += tuned_part(all_runs, read_results("tuned")) + pace_part(all_runs)
-    parts += ablations_part(ablations, all_runs) + bilms_part(read_results("bilms"))
-    parts += learning_part(learning, output) + inside_part(read_results("inside"))
-    parts += [texts.ELSEWHERE]
-    cuts = [(one.title, one.cut(), one.cut(BOTH, VECTORS), one.task.paper and one.task.paper[0]) for one in all_runs]
-    plot_summary(plot := output.with_name(f"{output.stem}_summary.png"), [row for row in cuts if row[1] is not None])
-    summary = "\n".join(f"- {line}" for line in summary_lines(all_runs, ablations))
-    picture = f"![share of the errors that ELMo removes]({plot.name})"
-    page = "\n\n".join([texts.INTRODUCTION, picture, summary, *parts])
-    output.write_text(page + "\n", encoding="utf-8")
+    learning, of_tuned = read_results("pretraining"), read_results("tuned")
+    in_order = sorted(learning.values(), key=lambda run: (run["bilm"] != "en_mini", run["tokens_before"]))
+    with Path(__file__).with_name("tasks.tsv").open(encoding="utf-8", newline="") as file:
+        _, *said = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+    sections = [of_task(runs, *about) for runs, (_, *about) in zip(all_runs, said) if any(map(runs.of, SHOWN))]
+    parts: dict[str, Any] = {"mark": bilm_mark(), "tasks": "\n\n".join(sections)}
+    for make in (
+        partial(summary, all_runs, ablations),
+        partial(all_tasks, all_runs),
+        partial(read_paragraphs, next(runs for runs in all_runs if runs.task.name == "answers")),
+        partial(alternatives, all_runs[0], read_results("embeddings"), learning),
+        partial(tuned, [runs for runs in all_runs if runs.task.name in of_tuned], of_tuned),
+        partial(paces, all_runs),
+        partial(changes, ablations, all_runs),
+        partial(bilms, read_results("bilms")),
+        partial(learned, in_order),
+        partial(inside, read_results("inside")),
+        partial(plot_summary, output.with_name("results_summary.png"), all_runs),
+        partial(plot_learning, output.with_name("results_pretraining.png"), in_order),
+    ):
+        with suppress(LookupError, ValueError):  # not all of its runs were made
+            parts |= make()
+    paragraphs = Path(__file__).with_name("results.md").read_text(encoding="utf-8").split("\n\n")
+    told = [one.format_map(parts) for one in paragraphs if set(re.findall(r"{(\w+)", one)) <= parts.keys()]
+    output.write_text("\n\n".join(told), encoding="utf-8")
     print(f"wrote {output}")
 
 
