@@ -8,7 +8,7 @@ import random
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,8 +37,7 @@ Sentences = list[list[str]]
 Seconds = Callable[[int, int], float]  # for the first n sentences, in batches
 
 
-class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
-    """The description as it is written, and the defaults."""
+class _Help(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter): ...
 
 
 def parser_of(description: str | None, *names: str) -> argparse.ArgumentParser:
@@ -103,24 +102,17 @@ def write_text(path: Path, tokens: int, source: Path | None = None) -> Sentences
 def _vocabulary(source: random.Random) -> list[str]:
     """Distinct words, the most frequent first: function words, those of the package's examples, generated ones."""
     words = dict.fromkeys([",", "the", "of", "and", "to", "in", "a"])
-    words.update(dict.fromkeys(sorted(STOP_WORDS, key=lambda word: (len(word), word))))
+    words |= dict.fromkeys(sorted(STOP_WORDS, key=lambda word: (len(word), word)))
     examples = next(Path(spacy_elmo.__file__).parent.rglob("senses.tsv"))
     with examples.open(encoding="utf-8", newline="") as file:
-        for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
-            words.update(dict.fromkeys(word for word in row[-1].split() if word != "."))
-    invented = _invented(source)
-    while len(words) < VOCABULARY:
-        words.setdefault(next(invented))
-    return list(words)
-
-
-def _invented(source: random.Random) -> Iterator[str]:
-    """Pronounceable strings of one to three syllables, one in eight with a capital letter."""
-    while True:
+        for fields in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
+            words |= dict.fromkeys(word for word in fields[-1].split() if word != ".")
+    while len(words) < VOCABULARY:  # one to three syllables, one word in eight with a capital letter
         syllables = range(source.randint(1, 3))
         word = "".join(source.choice(part) for _ in syllables for part in (ONSETS, NUCLEI, CODAS))
         word += source.choice(ENDINGS)
-        yield word.capitalize() if source.random() < 1 / 8 else word
+        words.setdefault(word.capitalize() if source.random() < 1 / 8 else word)
+    return list(words)
 
 
 # Networks
@@ -176,12 +168,10 @@ def engine_seconds(engine: Engine, sentences: Sentences) -> Seconds:
     """Make a function that measures the engine. One number of each batch's layers is read."""
 
     def seconds(n: int, batch: int) -> float:
-        checksum, begin = 0.0, time.perf_counter()
+        begin = time.perf_counter()
         for k in range(0, n, batch):
-            checksum += float(engine.run(sentences[k : min(k + batch, n)])[0][0, 0, 0])
-        taken = time.perf_counter() - begin
-        assert np.isfinite(checksum)
-        return taken
+            assert np.isfinite(engine.run(sentences[k : min(k + batch, n)])[0][0, 0, 0])
+        return time.perf_counter() - begin
 
     return seconds
 
@@ -194,13 +184,11 @@ def pipe_seconds(nlp: Language, sentences: Sentences) -> Seconds:
     docs = [Doc(nlp.vocab, words=words) for words in sentences]
 
     def seconds(n: int, batch: int) -> float:
-        checksum, begin = 0.0, time.perf_counter()
+        begin = time.perf_counter()
         for doc in nlp.pipe(docs[:n], batch_size=batch):
-            checksum += float(doc._.elmo[0, 0])
+            assert np.isfinite(doc._.elmo[0, 0])
             doc._.elmo = None
-        taken = time.perf_counter() - begin
-        assert np.isfinite(checksum)
-        return taken
+        return time.perf_counter() - begin
 
     return seconds
 
@@ -208,60 +196,39 @@ def pipe_seconds(nlp: Language, sentences: Sentences) -> Seconds:
 # Load and rates
 
 
-class Load(NamedTuple):
-    """How busy the machine was meanwhile; None: not known.
-
-    before: the load average of one minute at the start. others: cores that other processes used; time that a hypervisor
-    used for other machines counts.
-    """
-
-    before: float | None
-    others: float | None
-
-    @property
-    def disturbed(self) -> bool:
-        """Whether others took more than a tenth of a core."""
-        return self.others is not None and self.others > DISTURBED
-
-    def __str__(self) -> str:
-        before = "?" if self.before is None else f"{self.before:.2f}"
-        return f"{before}, {'?' if self.others is None else f'{self.others:.2f}'}{' disturbed' * self.disturbed}"
-
-
-class LoadMeter:
-    """Measures the load from now to `stop`. processes: that don't count as others, beside this one."""
+class Load:
+    """The work of other processes from now on. processes: that don't count as others, beside this one."""
 
     def __init__(self, *processes: int) -> None:
         self.processes = (os.getpid(), *processes)
-        self.before = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-        self.ticks = self._other_ticks()
-        self.begin = time.perf_counter()
+        self.ticks, self.begin = self._other_ticks(), time.perf_counter()
 
-    def stop(self) -> Load:
+    def cores(self) -> float:
+        """Return how many cores others have used; time that a hypervisor used for other machines counts."""
         seconds = time.perf_counter() - self.begin
-        ticks = self._other_ticks()
-        if ticks is None or self.ticks is None:
-            return Load(self.before, None)
-        return Load(self.before, max(0.0, (ticks - self.ticks) / os.sysconf("SC_CLK_TCK") / seconds))
+        return max(0.0, (self._other_ticks() - self.ticks) / os.sysconf("SC_CLK_TCK") / seconds)
 
-    def _other_ticks(self) -> int | None:
+    def _other_ticks(self) -> int:
         """Clock ticks of all processors without ours: threads and children that have ended count as ours."""
-        try:
-            fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
-            user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields)
-            ours = 0
-            for process in self.processes:
-                # after the name, which may contain anything
-                fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-                ours += sum(map(int, fields[11:15]))
-        except (OSError, ValueError):
-            return None
+        if not Path("/proc/stat").exists():  # not Linux: nothing is known of others
+            return 0
+        fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]
+        user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields)
+        ours = 0
+        for process in self.processes:
+            # after the name, which may contain anything
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            ours += sum(map(int, fields[11:15]))
         return user + nice + system + irq + softirq + steal - ours
 
 
 class Measured(NamedTuple):
     rate: float
-    load: Load
+    others: float  # cores that other processes used meanwhile
+
+    @property
+    def disturbed(self) -> bool:
+        return self.others > DISTURBED
 
 
 Rounds = list[Measured]
@@ -279,19 +246,16 @@ def rate_of(run: Callable[[], float], tokens: int, least: float) -> float:
 
 
 def measured(run: Callable[[], float], pause: float, *processes: int) -> Measured:
-    """Return the rate that `run` returns, with the load.
-
-    pause: seconds before it, in which other threads become idle. processes: as for LoadMeter.
-    """
+    """Return the rate that `run` returns. pause: seconds before it, in which other threads become idle."""
     time.sleep(pause)
-    meter = LoadMeter(*processes)
-    return Measured(run(), meter.stop())
+    load = Load(*processes)
+    return Measured(run(), load.cores())
 
 
 def undisturbed(*series: Rounds) -> list[int]:
     """Return the rounds in which no other process disturbed any of these series; if there are none, all rounds."""
     rounds = range(min(map(len, series)))
-    return [k for k in rounds if not any(part[k].load.disturbed for part in series)] or list(rounds)
+    return [k for k in rounds if not any(part[k].disturbed for part in series)] or list(rounds)
 
 
 def median_rate(series: Rounds) -> float:
@@ -303,20 +267,18 @@ def compared(above: Rounds, below: Rounds, form: str) -> str:
 
     It is marked if other processes disturbed all rounds.
     """
-    ratios = [above[k].rate / below[k].rate for k in undisturbed(above, below)]
+    rounds = undisturbed(above, below)
+    ratios = [above[k].rate / below[k].rate for k in rounds]
     median, low, high = (format(value, form) for value in (statistics.median(ratios), min(ratios), max(ratios)))
-    pairs = zip(above, below)
-    mark = ", disturbed" if all(a.load.disturbed or b.load.disturbed for a, b in pairs) else ""
+    mark = ", disturbed" if above[rounds[0]].disturbed or below[rounds[0]].disturbed else ""
     return (median if low == high else f"{median} ({low} to {high})") + mark
 
 
 def load_of(series: Rounds) -> str:
     """Return how many cores other processes used in a round, at most, and how many rounds they disturbed."""
-    known = [measured.load.others for measured in series if measured.load.others is not None]
-    if not known:
-        return "?"
-    count = sum(measured.load.disturbed for measured in series)
-    return f"{max(known):.2f}" + (f", {count} of {len(series)} rounds disturbed" if count else "")
+    count = sum(one.disturbed for one in series)
+    most = max(one.others for one in series)
+    return f"{most:.2f}" + (f", {count} of {len(series)} rounds disturbed" if count else "")
 
 
 def row(cells: Sequence[object]) -> str:

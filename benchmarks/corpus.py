@@ -34,7 +34,7 @@ from spacy_elmo.corpus import BiLMChoice, embed
 from spacy_elmo.corpus.shards import WINDOW_TOKENS
 from spacy_elmo.pipeline.attributes import vectors_of
 
-from .common import LoadMeter, Sentences, parser_of, row, write_text
+from .common import DISTURBED, Load, Sentences, parser_of, row, write_text
 
 FETCHED = 1_000
 
@@ -81,16 +81,16 @@ def rates(text: Path, sentences: Sentences, args: argparse.Namespace) -> None:
     loads = []
     for _ in range(args.rounds):
         for name, (seconds, _limit) in sides.items():
-            meter = LoadMeter()
+            load = Load()
             found[name].append(tokens / seconds())
-            loads.append(meter.stop())
+            loads.append(load.cores())
     print("| side | tokens/s, median | lowest to highest | of the limit, median | the limit |")
     print("| --- | --: | --- | --: | --- |")
     for name, (_, limit) in sides.items():
         of = f"{statistics.median(a / b for a, b in zip(found[name], found[limit])):.0%}" if limit else ""
         low, high = min(found[name]), max(found[name])
         print(row([name, f"{statistics.median(found[name]):,.0f}", f"{low:,.0f} to {high:,.0f}", of, limit]))
-    n = sum(load.disturbed for load in loads)
+    n = sum(cores > DISTURBED for cores in loads)
     print(f"\n{n} of {len(loads)} measurements were disturbed by other processes")
 
 

@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 
-from .common import LoadMeter, parser_of, row
+from .common import Load, parser_of, row
 
 PARTS = ("spacy.blank", "add_pipe", "first doc", "together")
 PROGRAM = """
@@ -32,15 +32,15 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="processes that are measured")
     args = parser.parse_args()
-    print(row(["round", *(f"{part}, s" for part in PARTS), "load before, others"]))
+    print(row(["round", *(f"{part}, s" for part in PARTS), "others' cores"]))
     print(f"| --- {'| --: ' * len(PARTS)}| --- |")
     rounds = []
     for number in range(args.rounds + 1):
-        meter = LoadMeter()
+        load = Load()
         result = subprocess.run([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, check=True)
         if number:
             rounds.append(json.loads(result.stdout))
-            print(row([number, *(f"{seconds:.2f}" for seconds in rounds[-1]), meter.stop()]), flush=True)
+            print(row([number, *(f"{seconds:.2f}" for seconds in rounds[-1]), f"{load.cores():.2f}"]), flush=True)
     print(row(["median", *(f"{statistics.median(column):.2f}" for column in zip(*rounds)), ""]))
 
 

@@ -35,7 +35,7 @@ from spacy_elmo.pretraining.folder import find_vocabulary, starting_model
 from spacy_elmo.pretraining.prepared import prepare
 from spacy_elmo.pretraining.trainer import Trainer
 
-from .common import LoadMeter, generated, options_of, parser_of, row
+from .common import Load, generated, options_of, parser_of, row
 
 PAUSE = 1.0  # seconds between measurements
 DIM, STREAMS, STEPS, NEGATIVES = 1024, 256, 20, 4096
@@ -92,19 +92,17 @@ def measure(config: PretrainConfig, folder: Path, rounds: int, updates: int) -> 
     sides = [Side(size, config, folder) for size in (1, 2)]
     for side in sides:
         side.seconds(2)
-    print(
-        "| round | 1 process, tokens/s | 2 processes, tokens/s | ratio | load before, others |\n|---|---|---|---|---|"
-    )
+    print("| round | 1 process, tokens/s | 2 processes, tokens/s | ratio | others' cores |\n|---|---|---|---|---|")
     ratios: list[float] = []
     for number in range(1, rounds + 1):
-        meter = LoadMeter(*(process.pid or 0 for side in sides for process in side.processes))
+        load = Load(*(process.pid or 0 for side in sides for process in side.processes))
         speeds = []
         for side in sides:
             time.sleep(PAUSE)
             speeds.append(updates * STREAMS * STEPS / side.seconds(updates))
         ratios.append(speeds[1] / speeds[0])
         rates = [f"{speed:,.0f}" for speed in speeds]
-        print(row([number, *rates, f"{ratios[-1]:.2f}", meter.stop()]), flush=True)
+        print(row([number, *rates, f"{ratios[-1]:.2f}", f"{load.cores():.2f}"]), flush=True)
     for side in sides:
         side.seconds(0)
         for process in side.processes:

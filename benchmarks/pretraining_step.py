@@ -7,7 +7,7 @@ after a warm-up; the reading of a corpus is not measured.
 
     python -m benchmarks.pretraining_step
 
-Other processes' load is printed with every figure: if they took more than a tenth of a core the round is marked.
+The cores that other processes took are printed with every figure.
 """
 
 import argparse
@@ -17,7 +17,6 @@ import statistics
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -29,7 +28,6 @@ from torch import Tensor, nn
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.lstm import LstmLayer
 from spacy_elmo.modules.lstm_cell import FORGET_BIAS
 from spacy_elmo.modules.softmax import LogUniform, Softmax
 from spacy_elmo.pretraining.config import OptimizerSettings
@@ -39,7 +37,7 @@ from spacy_elmo.pretraining.optimizers import clip, dense_optimizer
 from spacy_elmo.pretraining.step import Batch, Workers
 from spacy_elmo.pretraining.trainer import reuse_memory
 
-from .common import Measured, Rounds, compared, load_of, measured, median_rate, parser_of, row, undisturbed
+from .common import Rounds, compared, load_of, measured, median_rate, parser_of, row
 
 FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256))  # en_mini's
 PAUSE = 1.0  # seconds between measurements: the other side's threads come to rest
@@ -51,15 +49,13 @@ State = list[tuple[Tensor, Tensor]]
 
 
 class OurStep:
-    def __init__(
-        self, bilm: BiLM, softmax: Softmax, negatives: int, streams: int, precision: str, threads: int
-    ) -> None:
+    def __init__(self, bilm: BiLM, softmax: Softmax, precision: str, args: argparse.Namespace) -> None:
         self.settings = OptimizerSettings(name="adamw", learning_rate=RATE)  # as the plain step has
         self.parameters = list(bilm.parameters())
         self.optimizer = dense_optimizer(bilm.named_parameters(), self.settings)
-        self.objective = RowObjective(softmax, negatives, self.settings)
-        self.workers = Workers(bilm, threads, DTYPES[precision])
-        self.state, self.steps = bilm.lstm.zero_state(streams), 0
+        self.objective = RowObjective(softmax, args.negatives, self.settings)
+        self.workers = Workers(bilm, args.threads, DTYPES[precision])
+        self.state, self.steps = bilm.lstm.zero_state(args.streams), 0
 
     def __call__(self, batch: Batch, seed: int) -> float:
         scorer = self.objective.scorer(batch.targets, seed, Group())
@@ -100,10 +96,8 @@ class PlainModel(nn.Module):
 
     def __init__(self, bilm: BiLM, softmax: Softmax) -> None:
         super().__init__()
-        options = bilm.options
-        self.skip, self.n_layers = options.use_skip_connections, options.n_layers
         self.encoder: Any = copy.deepcopy(bilm.char_cnn)  # its parts are torch's own modules, called one by one
-        self.lstms = nn.ModuleList(_lstm(layer, d) for d in (0, 1) for layer in bilm.lstm.layers)
+        self.lstms: Any = nn.ModuleList(nn.ModuleList(_lstm(layer, d) for layer in bilm.lstm.layers) for d in (0, 1))
         self.weight = nn.Embedding.from_pretrained(softmax.weight.detach().clone(), freeze=False, sparse=True)
         self.bias = nn.Embedding.from_pretrained(softmax.bias.detach()[:, None].clone(), freeze=False, sparse=True)
 
@@ -120,10 +114,10 @@ class PlainModel(nn.Module):
     def read(self, x: Tensor, direction: int, state: State) -> tuple[Tensor, State]:
         """x: *Shape:* (steps, streams, projection_dim); returns the top layer's output and the state behind."""
         after = []
-        for k in range(self.n_layers):
-            h, end = self.lstms[direction * self.n_layers + k](x, state[k])
+        for k, lstm in enumerate(self.lstms[direction]):
+            h, end = lstm(x, state[k])
             after.append((end[0].detach(), end[1].detach()))
-            x = h + x if k > 0 and self.skip else h
+            x = h + x if k else h
         return x, after
 
     def loss(self, x: Tensor, targets: Tensor, sample: Tensor, of_sample: Tensor, of_targets: Tensor) -> Tensor:
@@ -137,39 +131,30 @@ class PlainModel(nn.Module):
         return F.cross_entropy(logits, torch.zeros_like(targets), reduction="sum")
 
 
-def _lstm(layer: nn.Module, direction: int) -> nn.LSTM:
+def _lstm(layer: Any, direction: int) -> nn.LSTM:
     """torch's gates stand in the order i, f, j, o."""
-    assert isinstance(layer, LstmLayer)
-    assert layer.projection is not None
     _, width, four_dim = layer.input_weight.shape
-    dim = four_dim // 4
     i, j, f, o = torch.arange(four_dim).chunk(4)
     order = torch.cat([i, f, j, o])
-    lstm = nn.LSTM(width, dim, proj_size=layer.projection.shape[2])
+    lstm = nn.LSTM(width, four_dim // 4, proj_size=layer.projection.shape[2])
     bias = layer.bias.detach()[direction].clone()
     bias[f] += FORGET_BIAS
-    lstm.load_state_dict(
-        {
-            "weight_ih_l0": layer.input_weight.detach()[direction].t()[order],
-            "weight_hh_l0": layer.recurrent_weight.detach()[direction].t()[order],
-            "bias_ih_l0": bias[order],
-            "bias_hh_l0": torch.zeros(four_dim),
-            "weight_hr_l0": layer.projection.detach()[direction].t(),
-        }
-    )
+    weights = {"ih": layer.input_weight, "hh": layer.recurrent_weight}
+    arrays = {f"weight_{name}_l0": weight.detach()[direction].t()[order] for name, weight in weights.items()}
+    arrays |= {"bias_ih_l0": bias[order], "bias_hh_l0": torch.zeros(four_dim)}
+    lstm.load_state_dict(arrays | {"weight_hr_l0": layer.projection.detach()[direction].t()})
     return lstm
 
 
 class PlainStep:
-    def __init__(self, bilm: BiLM, softmax: Softmax, negatives: int, streams: int, autocast: bool, rate: float) -> None:
+    def __init__(self, bilm: BiLM, softmax: Softmax, autocast: bool, args: argparse.Namespace) -> None:
         self.model, self.autocast = PlainModel(bilm, softmax), autocast
-        self.sampler = LogUniform(len(softmax.bias), negatives)
+        self.sampler = LogUniform(len(softmax.bias), args.negatives)
         sparse = [self.model.weight.weight, self.model.bias.weight]
         dense = [p for p in self.model.parameters() if not any(p is other for other in sparse)]
-        self.optimizers = [torch.optim.Adam(dense, lr=rate), torch.optim.SparseAdam(sparse, lr=rate)]
-        options = bilm.options
-        zero = (torch.zeros(1, streams, options.projection_dim), torch.zeros(1, streams, options.dim))
-        self.states = [[zero] * options.n_layers for _ in (0, 1)]
+        self.optimizers = [torch.optim.Adam(dense, lr=RATE), torch.optim.SparseAdam(sparse, lr=RATE)]
+        zero = (torch.zeros(1, args.streams, PROJECTION), torch.zeros(1, args.streams, args.dim))
+        self.states = [[zero] * bilm.options.n_layers for _ in (0, 1)]
 
     def __call__(self, batch: Batch, seed: int) -> float:
         sample, tries = self.sampler.draw(torch.Generator().manual_seed(seed))
@@ -177,8 +162,7 @@ class PlainStep:
         for optimizer in self.optimizers:
             optimizer.zero_grad()
         total = torch.zeros(())
-        mode: AbstractContextManager[Any] = torch.autocast("cpu", torch.bfloat16) if self.autocast else nullcontext()
-        with mode:
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.autocast):
             encoded = self.model.encode(batch.characters)
             for d in (0, 1):
                 top, self.states[d] = self.model.read(F.embedding(batch.inputs[d], encoded), d, self.states[d])
@@ -192,46 +176,11 @@ class PlainStep:
         return loss.item()
 
 
-def make_sides(options: BiLMOptions, args: argparse.Namespace) -> dict[str, OurStep | PlainStep]:
-    sides: dict[str, OurStep | PlainStep] = {}
-    for name in ("ours bfloat16", "ours float32", "plain float32", "plain autocast"):
-        generator = torch.Generator().manual_seed(0)
-        bilm, softmax = BiLM(options), Softmax(WORDS, PROJECTION)
-        bilm.reset_parameters(generator)
-        softmax.reset_parameters(generator=generator)
-        kind, _, how = name.partition(" ")
-        if kind == "ours":
-            sides[name] = OurStep(bilm, softmax, args.negatives, args.streams, how, args.threads)
-        else:
-            sides[name] = PlainStep(bilm, softmax, args.negatives, args.streams, how == "autocast", RATE)
-    return sides
-
-
 def rate_of(step: Callable[[Batch, int], float], given: list[Batch], tokens: int) -> float:
     begin = time.perf_counter()
     for seed, batch in enumerate(given):
         step(batch, seed)
     return tokens / (time.perf_counter() - begin)
-
-
-def measure(sides: dict[str, OurStep | PlainStep], source: Iterator[Batch], args: argparse.Namespace) -> None:
-    tokens = BATCHES * args.streams * STEPS
-    print(row(["round", *(f"{name}, tokens/s | load before, others" for name in sides)]))
-    print("|---" * (1 + 2 * len(sides)) + "|")
-    found: dict[str, Rounds] = {name: [] for name in sides}
-    for number in range(1, args.rounds + 1):
-        given = [next(source) for _ in range(BATCHES)]
-        for name, step in sides.items():
-            torch.set_num_threads(args.threads)
-            found[name].append(measured(partial(rate_of, step, given, tokens), PAUSE))
-        last: list[Measured] = [rounds[-1] for rounds in found.values()]
-        print(row([number, *(f"{one.rate:,.0f} | {one.load}" for one in last)]), flush=True)
-    print(
-        f"\nundisturbed rounds, if there are any: {[number + 1 for number in undisturbed(*found.values())]}; medians:"
-    )
-    for name, rounds in found.items():
-        ratio = compared(found["ours bfloat16"], rounds, ".2f")
-        print(f"{name} {median_rate(rounds):,.0f} tokens/s (others {load_of(rounds)}); ours bfloat16 / it: {ratio}")
 
 
 def main() -> None:
@@ -252,10 +201,31 @@ def main() -> None:
         f"threads\nLSTM {args.dim}, projection {PROJECTION}, {WORDS:,} words, {args.negatives:,} negatives, "
         f"{args.streams} x {STEPS} tokens a step, {distinct:,} distinct words"
     )
-    sides = make_sides(options, args)
+    sides: dict[str, OurStep | PlainStep] = {}
+    for name in ("ours bfloat16", "ours float32", "plain float32", "plain autocast"):
+        generator = torch.Generator().manual_seed(0)
+        bilm, softmax = BiLM(options), Softmax(WORDS, PROJECTION)
+        bilm.reset_parameters(generator)
+        softmax.reset_parameters(generator=generator)
+        kind, how = name.split()
+        ours = kind == "ours"
+        sides[name] = OurStep(bilm, softmax, how, args) if ours else PlainStep(bilm, softmax, how == "autocast", args)
     first = {name: step(given[0], 0) for name, step in sides.items()}
     print("loss of the first step: " + ", ".join(f"{name} {loss:.4f}" for name, loss in first.items()) + "\n")
-    measure(sides, source, args)
+    print(row(["round", *(f"{name}, tokens/s (others' cores)" for name in sides)]))
+    print("|---" * (1 + len(sides)) + "|")
+    found: dict[str, Rounds] = {name: [] for name in sides}
+    for number in range(1, args.rounds + 1):
+        given = [next(source) for _ in range(BATCHES)]
+        for name, step in sides.items():
+            torch.set_num_threads(args.threads)
+            found[name].append(measured(partial(rate_of, step, given, BATCHES * args.streams * STEPS), PAUSE))
+        last = [rounds[-1] for rounds in found.values()]
+        print(row([number, *(f"{one.rate:,.0f} ({one.others:.2f})" for one in last)]), flush=True)
+    print("\nmedians of the undisturbed rounds, if there are any:")
+    for name, rounds in found.items():
+        ratio = compared(found["ours bfloat16"], rounds, ".2f")
+        print(f"{name} {median_rate(rounds):,.0f} tokens/s (others {load_of(rounds)}); ours bfloat16 / it: {ratio}")
     for step in sides.values():
         if isinstance(step, OurStep):
             step.workers.close()

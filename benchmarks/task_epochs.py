@@ -10,7 +10,6 @@ nlp.update and the optimizer, without evaluation. Random weights but for the emb
     OMP_NUM_THREADS=1 python -m benchmarks.task_epochs --numpy-gemm --threads 1    # numpy's matrices beside BLIS's
 """
 
-import argparse
 import copy
 import random
 import statistics
@@ -29,67 +28,50 @@ from spacy.training.batchers import minibatch_by_words
 from spacy.util import load_config, registry
 from thinc.api import NumpyOps, fix_random_seed
 
-from .common import ROOT, SIZES, LoadMeter, Sentences, generated, options_of, parser_of, write_model
+from .common import ROOT, SIZES, Load, Sentences, generated, options_of, parser_of, write_model
 
 WORDS, EPOCHS = 1000, 5  # in a batch; after the first
 
 
-def without_elmo(block: Any) -> Any:
-    """Replace each ElmoTok2Vec of a config by its x and its encoder."""
+def changed(block: Any, alone: bool, input_only: bool) -> Any:
+    """Return a copy of a part of a config.
+
+    alone: each ElmoTok2Vec is replaced by its x and its encoder. input_only: it has no output_elmo.
+    """
     if not isinstance(block, dict):
         return block
-    if block.get("@architectures") == "spacy-elmo.ElmoTok2Vec.v1":
+    if alone and block.get("@architectures") == "spacy-elmo.ElmoTok2Vec.v1":
         return {"@architectures": "spacy.Tok2Vec.v2", "embed": block["embed"], "encode": block["encode"]}
-    return {name: without_elmo(value) for name, value in block.items() if name != "elmo"}
+    if input_only and "output_elmo" in block:
+        block = {**block, "output_elmo": None}
+    return {name: changed(value, alone, input_only) for name, value in block.items() if not alone or name != "elmo"}
 
 
 def pipeline(config: dict[str, Any], elmo: dict[str, Any] | None, input_only: bool = False) -> Language:
     """Make the components of a config. elmo: settings of the pipe; None: x alone."""
-    components = copy.deepcopy(dict(config["components"]))
     nlp = spacy.blank(config["nlp"]["lang"])
     for name in config["nlp"]["pipeline"]:
-        block = components[name]
+        block = copy.deepcopy(config["components"][name])
         factory = block.pop("factory")
-        if factory == "elmo":
-            if elmo is not None:
-                nlp.add_pipe("elmo", name=name, config=elmo)
-            continue
-        if elmo is None:
-            block = without_elmo(block)
-        elif input_only:
-            _remove_output(block)
-        nlp.add_pipe(factory, name=name, config=block)
+        if factory != "elmo":
+            nlp.add_pipe(factory, name=name, config=changed(block, elmo is None, input_only))
+        elif elmo is not None:
+            nlp.add_pipe("elmo", name=name, config=elmo)
     return nlp
 
 
-def _remove_output(block: dict[str, Any]) -> None:
-    if "output_elmo" in block:
-        block["output_elmo"] = None
-    for value in block.values():
-        if isinstance(value, dict):
-            _remove_output(value)
-
-
-def examples(nlp: Language, sentences: Sentences) -> list[Example]:
-    """Gold at random: an entity at each twentieth word or so, and a category."""
-    source = random.Random(0)
-    gold = []
-    for words in sentences:
-        doc = Doc(nlp.vocab, words=words)
-        doc.ents = [Span(doc, i, i + 1, source.choice("ABC")) for i in range(len(doc)) if source.random() < 0.05]
-        label = source.choice("01234")
-        doc.cats = {other: float(other == label) for other in "01234"}
-        gold.append(Example(Doc(nlp.vocab, words=words), doc))
-    return gold
-
-
 class Run:
-    def __init__(self, nlp: Language, sentences: Sentences, words: int) -> None:
+    def __init__(self, nlp: Language, sentences: Sentences) -> None:
         fix_random_seed(0)
-        self.nlp = nlp
-        gold = examples(nlp, sentences)
+        self.nlp, source, gold = nlp, random.Random(0), []
+        for words in sentences:  # an entity at each twentieth word or so, and a category
+            doc = Doc(nlp.vocab, words=words)
+            doc.ents = [Span(doc, i, i + 1, source.choice("ABC")) for i in range(len(doc)) if source.random() < 0.05]
+            label = source.choice("01234")
+            doc.cats = {other: float(other == label) for other in "01234"}
+            gold.append(Example(Doc(nlp.vocab, words=words), doc))
         nlp.initialize(lambda: gold)
-        self.batches = [list(batch) for batch in minibatch_by_words(gold, size=words)]
+        self.batches = [list(batch) for batch in minibatch_by_words(gold, size=WORDS)]
         self.optimizer = nlp.create_optimizer()
 
     def epoch(self) -> float:
@@ -103,60 +85,17 @@ class Run:
                 pipe.finish_update(self.optimizer)
         return time.perf_counter() - begin
 
-    def timed(self) -> tuple[float, float]:
-        """Return the seconds of an epoch, and those in the elmo pipe's update."""
-        pipe: Any = self.nlp.get_pipe("elmo")
-        inside = 0.0
-        update = pipe.update
-
-        def counted(*args: Any, **kwargs: Any) -> Any:
-            nonlocal inside
-            begin = time.perf_counter()
-            try:
-                return update(*args, **kwargs)
-            finally:
-                inside += time.perf_counter() - begin
-
-        pipe.update = counted
-        try:
-            return self.epoch(), inside
-        finally:
-            del pipe.update
-
-    def layers(self, sentences: Sentences) -> list[Any]:
-        pipe: Any = self.nlp.get_pipe("elmo")
-        return list(pipe.predict([Doc(self.nlp.vocab, words=words) for words in sentences]))
-
 
 def in_turns(first: Run, second: Run, names: tuple[str, str]) -> list[tuple[float, float]]:
-    """Print the seconds of epochs, in turns, and return them."""
+    """Print the seconds of epochs after the first, in turns, and return them."""
+    first.epoch()
+    second.epoch()
     times = []
     for number in range(2, EPOCHS + 2):
         times.append((first.epoch(), second.epoch()))
         a, b = times[-1]
         print(f"epoch {number}: {names[0]} {a:.2f} s, {names[1]} {b:.2f} s", flush=True)
     return times
-
-
-def with_cache(config: dict[str, Any], sentences: Sentences, args: argparse.Namespace) -> None:
-    """Print what an epoch costs with ELMo, beside x alone and beside ELMo without the cache."""
-    with tempfile.TemporaryDirectory() as folder:
-        model = {} if args.size == "mini" else {"model": write_model(Path(folder), options_of(args.size), sentences)}
-        alone = Run(pipeline(config, None), sentences, WORDS)
-        cached, uncached = (
-            Run(pipeline(config, {**model, "cache_mb": size}, args.input_only), sentences, WORDS) for size in (8192, 0)
-        )
-        alone.epoch()
-        print(f"first epoch with the cache: {cached.epoch():.2f} s")
-        times = in_turns(alone, cached, ("x alone", "[x; ELMo] from the cache"))
-        print(f"median ratio {statistics.median(elmo / x for x, elmo in times):.2f}")
-        slow, slow_pipe = uncached.timed()
-        again, again_pipe = cached.timed()
-        print(f"without the cache {slow:.2f} s, with it {again:.2f} s: {slow / again:.1f} times less")
-        share = f"{slow_pipe:.2f} s, with it {again_pipe:.3f} s: {slow_pipe / again_pipe:.0f} times less"
-        print(f"the elmo pipe's own part of that: {share}")
-        pairs = zip(cached.layers(sentences[:50]), uncached.layers(sentences[:50]))
-        print(f"largest difference of their layers: {max(np.abs(a - b).max() for a, b in pairs):.1e}")
 
 
 def gigaflops(ops: NumpyOps) -> float:
@@ -171,18 +110,6 @@ def gigaflops(ops: NumpyOps) -> float:
     return 2e-9 * 1000 * 384 * 288 / min(seconds)
 
 
-def with_numpy(config: dict[str, Any], sentences: Sentences, args: argparse.Namespace) -> None:
-    """Print what an epoch costs with numpy's matrix multiplications, beside one with BLIS."""
-    rates = [gigaflops(NumpyOps(use_blis=use_blis)) for use_blis in (True, False)]
-    print(f"1,000 x 384 by 384 x 288 numbers: BLIS {rates[0]:.0f}, numpy {rates[1]:.0f} GFLOPS")
-    blis, numpy = (Run(pipeline(config, {"cache_mb": 8192}), sentences, WORDS) for _ in range(2))
-    registry.callbacks.get("spacy-elmo.NumpyGemm.v1")()(numpy.nlp)
-    blis.epoch()
-    numpy.epoch()
-    times = in_turns(blis, numpy, ("BLIS", "numpy"))
-    print(f"median ratio {statistics.median(slow / fast for slow, fast in times):.2f}")
-
-
 def main() -> None:
     parser = parser_of(__doc__, "threads")
     parser.add_argument("--size", choices=SIZES, default="mini", help="of the network")
@@ -192,12 +119,28 @@ def main() -> None:
     parser.add_argument("--numpy-gemm", action="store_true", help="compare numpy with BLIS, with the embedded biLM")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    sentences = generated(args.sentences, 0)
+    sentences, config = generated(args.sentences, 0), load_config(args.config, interpolate=True)
     print(f"{args.config.name}, {args.size}, {sum(map(len, sentences)):,} tokens, {args.threads} threads")
-    meter = LoadMeter()
-    run = with_numpy if args.numpy_gemm else with_cache
-    run(load_config(args.config, interpolate=True), sentences, args)
-    print(f"load of the machine before, and other processes' cores meanwhile: {meter.stop()}")
+    load = Load()
+    if args.numpy_gemm:
+        rates = [gigaflops(NumpyOps(use_blis=use_blis)) for use_blis in (True, False)]
+        print(f"1,000 x 384 by 384 x 288 numbers: BLIS {rates[0]:.0f}, numpy {rates[1]:.0f} GFLOPS")
+        numpy, blis = (Run(pipeline(config, {"cache_mb": 8192}), sentences) for _ in range(2))
+        registry.callbacks.get("spacy-elmo.NumpyGemm.v1")()(numpy.nlp)
+        times = in_turns(numpy, blis, ("numpy", "BLIS"))
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            files = {} if args.size == "mini" else write_model(Path(folder), options_of(args.size), sentences)
+            alone = Run(pipeline(config, None), sentences)
+            cached, uncached = (
+                Run(pipeline(config, {"model": files, "cache_mb": size}, args.input_only), sentences)
+                for size in (8192, 0)
+            )
+            times = in_turns(alone, cached, ("x alone", "[x; ELMo] from the cache"))
+            slow, again = uncached.epoch(), cached.epoch()
+        print(f"without the cache {slow:.2f} s, with it {again:.2f} s: {slow / again:.1f} times less")
+    print(f"median ratio {statistics.median(b / a for a, b in times):.2f}")
+    print(f"other processes' cores meanwhile: {load.cores():.2f}")
 
 
 if __name__ == "__main__":

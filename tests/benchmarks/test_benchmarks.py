@@ -15,17 +15,18 @@ import torch
 from embedded_case import TEXT, model_of
 
 from benchmarks import allennlp_perplexity, same_bits, tokens_per_second, without_parts
-from benchmarks.common import Load, Measured, Rounds, options_of
-from benchmarks.tokens_per_second import Cell, Side, row, rows_of
+from benchmarks.common import Measured, Rounds, options_of
+from benchmarks.tokens_per_second import MATRICES, VECTORS, Side, rows_of
 from spacy_elmo.formats import batch_to_ids_array
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 HELPERS = ("__init__", "common", "peers", "peer_worker")
 MODEL = model_of()
-QUIET, BUSY = Load(0.5, 0.02), Load(2.0, 1.4)
-ENGINE, PIPE = Side("engine", "float32", "the engine"), Side("nlp.pipe", "float32", "nlp.pipe")
-ONE, OTHER = Side("simple_elmo", "float32", "simple_elmo", True), Side("allennlp", "float32", "AllenNLP", True)
-ROBERTA = Side("roberta", "float32", "RoBERTa-base")
+QUIET, BUSY = 0.02, 1.4  # cores of other processes
+ENGINE, PIPE = Side("the engine", "float32"), Side("nlp.pipe", "float32")
+ONE, OTHER = Side("simple_elmo", "float32", "elmo"), Side("AllenNLP", "float32", "elmo")
+ROBERTA = Side("RoBERTa-base", "float32", "other")
+LIMITS = [Side(name, "float32", "limit") for name in (MATRICES, VECTORS)]
 
 
 @pytest.mark.parametrize("name", sorted({path.stem for path in BENCHMARKS.glob("*.py")} - set(HELPERS)))
@@ -44,15 +45,17 @@ def test_what_is_switched_off_is_there(patch: Callable[[], AbstractContextManage
         pass
 
 
-def test_operations_of_the_original_size() -> None:
+def test_operations_of_the_original_size(monkeypatch: pytest.MonkeyPatch) -> None:
     options = options_of("original")
     # two directions and layers of (512 + 512) x 16384 and 4096 x 512
     assert tokens_per_second.lstm_flop(options) == 2 * 75_497_472
     # 8,808,448 in the convolutions, four highway matrices of 2048 x 2048, 2048 x 512
     assert tokens_per_second.encoder_flop(options) == 2 * (8_808_448 + 16_777_216 + 1_048_576)
+    monkeypatch.setattr(tokens_per_second, "LARGE", 100)
+    monkeypatch.setattr(tokens_per_second, "median_seconds", lambda run, seconds: 2e6 / 204.263424e6)
     # each word distinct: 204 MFLOP a token; none: 151
-    assert tokens_per_second.tokens_at_rate(options, 10, 10, 204.263424e6) == pytest.approx(1)
-    assert tokens_per_second.tokens_at_rate(options, 1000, 0, 150.994944e9) == pytest.approx(1000)
+    assert tokens_per_second.matrix_limit(options, "float32", 10, 10, 1.0) == pytest.approx(1)
+    assert tokens_per_second.matrix_limit(options, "float32", 10, 0, 1.0) == pytest.approx(204.263424 / 150.994944)
 
 
 def quiet(*rates: float) -> Rounds:
@@ -66,27 +69,29 @@ def test_rows_have_medians_and_ratios_of_the_same_round() -> None:
         PIPE: quiet(270, 380, 450),
         OTHER: quiet(90, 120, 95),
         ROBERTA: quiet(50, 50, 50),
+        LIMITS[0]: quiet(600, 500, 1000),
+        LIMITS[1]: quiet(400, 500, 625),
     }
-    cell = Cell("original", 32, sides, {"float32": quiet(600, 500, 1000)}, {"float32": quiet(400, 500, 625)})
-    found = row(cell, ENGINE)
-    assert found["tokens/s"] == "400"
-    assert found["times the faster ELMo peer"] == "3.00 (2.00 to 4.00)"
-    assert found["times RoBERTa-base"] == "8.00 (6.00 to 10.00)"
-    assert found["of the matrix limit"] == "50% (50% to 80%)"
-    assert found["of the matrix-vector rate"] == "80% (75% to 80%)"
-    assert found["of the engine"] == ""
-    assert row(cell, PIPE)["of the engine"] == "90% (90% to 95%)"
-    assert row(cell, ONE)["times the faster ELMo peer"] == ""
-    assert [one["what"] for one in rows_of(cell)] == [side.title for side in (ENGINE, PIPE, ONE, OTHER, ROBERTA)]
+    rows = rows_of(32, sides)
+    assert [one["what"] for one in rows] == [side.title for side in (ENGINE, PIPE, ONE, OTHER, ROBERTA)]
+    engine, pipe, one = rows[:3]
+    assert engine["tokens/s"] == "400"
+    assert engine["times the faster ELMo peer"] == "3.00 (2.00 to 4.00)"
+    assert engine["times RoBERTa-base"] == "8.00 (6.00 to 10.00)"
+    assert engine["of the matrix limit"] == "50% (50% to 80%)"
+    assert engine["of the matrix-vector rate"] == "80% (75% to 80%)"
+    assert engine["of the engine"] == ""
+    assert pipe["of the engine"] == "90% (90% to 95%)"
+    assert one["times the faster ELMo peer"] == ""
 
 
 def test_disturbed_rounds_are_left_out_if_there_are_others() -> None:
     series = [Measured(1, BUSY), *quiet(5, 7)]
-    found = row(Cell("mini", 8, {ENGINE: series, ONE: quiet(2, 2, 2)}, {}, {}), ENGINE)
+    found = rows_of(8, {ENGINE: series, ONE: quiet(2, 2, 2)})[0]
     assert found["tokens/s"] == "6"
     assert found["times the faster ELMo peer"] == "3.00 (2.50 to 3.50)"
     assert found["others' cores"] == "1.40, 1 of 3 rounds disturbed"
-    found = row(Cell("mini", 8, {ENGINE: series[:1], ONE: quiet(2)}, {}, {}), ENGINE)
+    found = rows_of(8, {ENGINE: series[:1], ONE: quiet(2)})[0]
     assert found["times the faster ELMo peer"] == "0.50, disturbed"
 
 
