@@ -216,18 +216,15 @@ class Elmo(nn.Module):
         """
         if not isinstance(params, Mapping):
             raise SettingsError(f"The parameters of Elmo are {shown(params)}. Expected a mapping of names to values.")
-        known = inspect.signature(cls).parameters
         arguments = {**params, **extras}
-        for name in arguments:
-            if name not in known:
-                expected = ", ".join(known)
-                raise SettingsError(
-                    f"The parameters of Elmo have {shown(name)}, which is unknown. Expected some of: {expected}."
-                )
-        for name, parameter in known.items():
-            if parameter.default is parameter.empty and name not in arguments:
-                hint = ", or set it to null for the embedded biLM" if name.endswith("_file") else ""
-                raise SettingsError(f"The parameters of Elmo lack {name}. Set it{hint}.")
+        signature = inspect.signature(cls)
+        try:
+            signature.bind(**arguments)
+        except TypeError as error:  # a name is unknown or missing
+            raise SettingsError(
+                f"The parameters of Elmo: {error}. Expected some of: {', '.join(signature.parameters)}. For the "
+                "embedded biLM, set options_file and weight_file to null."
+            ) from None
         for name in arguments.keys() & set(_FLAGS):
             if not isinstance(arguments[name], bool | int):  # AllenNLP makes bools of whole numbers, but not of texts
                 raise SettingsError(

@@ -97,14 +97,6 @@ class ElmoLstmView(Carrying, nn.Module):
         self.input_size = self.hidden_size = options.projection_dim
         self.cell_size, self.num_layers = options.dim, options.n_layers
 
-    def __getattr__(self, name: str) -> Any:
-        if name in ("forward_layers", "backward_layers"):
-            raise ElmoError(
-                f"{name}: the layers of both directions are one here, with a first axis of two. Expected "
-                "elmo._elmo_lstm.bilm.lstm.layers: [k].input_weight[0] is of layer k forwards."
-            )
-        return super().__getattr__(name)
-
     @property
     def _states(self) -> tuple[Tensor, Tensor] | None:
         """The carried state as AllenNLP lays it out: h and c, *Shape:* (layers, batch, 2 * width) each; or None."""

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ElmoError, TruncatedWordsWarning, shown
+from ..errors import ElmoError, TruncatedWordsWarning, check_whole, shown
 
 # Ids before 1 is added. Ids 0 to 255 are the bytes.
 BEGIN_OF_SENTENCE = 256
@@ -97,11 +97,7 @@ def count_truncated(words: Sequence[str], max_characters: int = MAX_CHARACTERS) 
 
 
 def _n_bytes(max_characters: int) -> int:
-    if not isinstance(max_characters, int | np.integer) or max_characters < 3:
-        raise ElmoError(
-            f"max_characters is {shown(max_characters)}. Expected an integer of at least 3: the word's begin, "
-            "one byte, the word's end."
-        )
+    check_whole(3, max_characters=max_characters)  # the word's begin, one byte, the word's end
     return int(max_characters) - 2
 
 

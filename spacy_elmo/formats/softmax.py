@@ -60,12 +60,7 @@ def read_softmax(
 ) -> tuple[list[int] | None, dict[str, Floats]]:
     """Read the cutoffs, None if the softmax is not adaptive, and the parameters by name, float32."""
     with open_hdf5(path, "the softmax.hdf5 of a biLM", WeightsError) as file:
-        is_adaptive = find(file, "adaptive") is not None
-        if is_adaptive and find(file, "softmax") is not None:
-            raise ElmoError(
-                f"{path}: holds both softmax and adaptive. Expected one output layer: delete the other group."
-            )
-        cutoffs = _read_cutoffs(file) if is_adaptive else None
+        cutoffs = None if find(file, "adaptive") is None else _read_cutoffs(file)
         parameters = adaptive_shapes(cutoffs[-1], 1, cutoffs) if cutoffs else _FULL
         names = {_dataset(name, cutoffs): name for name in parameters}
         found = {dataset: find_dataset(file, dataset) for dataset in names}

@@ -127,8 +127,6 @@ class VectorsWriter:
         """
         if self._file is None:
             raise VectorsError(f"{self._named}: the writer is not open. Expected it inside a with statement.")
-        if not isinstance(sentence, str):
-            raise VectorsError(f"the sentence is {shown(sentence)}. Expected a string.")
         name = str(self._n_written) if key is None else key
         if problem := key_problem(name):
             raise VectorsError(

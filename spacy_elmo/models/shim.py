@@ -8,9 +8,8 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
-from weakref import ReferenceType
 
 import srsly
 import torch
@@ -44,7 +43,6 @@ class Use:
     learn_rate_factor: float = 1.0
     max_batch_tokens: int = 8192
     cache: LayerCache | None = None
-    pipe: ReferenceType[Any] | None = field(default=None, compare=False)
 
 
 class BiLMShim(Shim):

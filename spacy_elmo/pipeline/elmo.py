@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, get_args
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from spacy.language import Language
@@ -154,19 +154,12 @@ class ElmoPipe(TrainablePipe):
         """Pass the settings to the model, and the model to the source."""
         self.source.model = self.model
         for shim in bilm_shims(self.model):
-            other = None if shim.use.pipe is None else shim.use.pipe()
-            if other is not None and other is not self and other.model is self.model:
-                raise SettingsError(
-                    f"the elmo pipe {self.name!r} has the same model as the pipe {other.name!r}, and a model has the "
-                    "settings of one pipe. Give it a model of its own, for example model.copy()."
-                )
             shim.truncated.where = f"the pipe's n_truncated: nlp.get_pipe({self.name!r}).n_truncated"
             shim.use = Use(
                 tuned=not self.frozen,
                 learn_rate_factor=self.learn_rate_factor,
                 max_batch_tokens=self.max_batch_tokens,
                 cache=self.cache if self.frozen else None,
-                pipe=ref(self),
             )
 
     def __setstate__(self, state: Any) -> None:
@@ -218,12 +211,7 @@ class ElmoPipe(TrainablePipe):
         Issues an UnusedLayersWarning if store is "none" and there are no listeners.
         """
         docs = list(docs)
-        if len(docs) != len(scores):
-            raise SettingsError(
-                f"the model returned {len(scores)} arrays for {len(docs)} docs. Expected (layers, tokens, width) "
-                "for each doc."
-            )
-        for doc, layers in zip(docs, scores):
+        for doc, layers in zip(docs, scores, strict=True):
             parameters = self.scalar_mix_parameters
             if parameters is not None and len(parameters) != len(layers):
                 raise SettingsError(

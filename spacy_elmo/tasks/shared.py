@@ -92,17 +92,11 @@ def set_getter(owner: type[Doc] | type[Span], name: str, getter: Callable[..., A
         owner.set_extension(name, getter=partial(getter, **arguments))
         return
     found = owner.get_extension(name)[2]
-    attribute, removal = f"{owner.__name__}._.{name}", f"{owner.__name__}.remove_extension({name!r})"
-    if not isinstance(found, partial) or found.func is not getter:
+    if not isinstance(found, partial) or (found.func, found.keywords) != (getter, arguments):
         raise SettingsError(
-            f"{attribute} was set by something else, such as another package. Call {removal} before the component is "
-            "made. For coreference, another prefix helps as well."
-        )
-    if found.keywords != arguments:
-        raise SettingsError(
-            f"{attribute} is already the attribute of a component in this process that was made with prefix = "
-            f"{found.keywords['prefix']!r}. This one has prefix = {arguments['prefix']!r}, and needs the same name. "
-            f"Set prefix to another one. If the other component is not used any more, you can instead call {removal}."
+            f"{owner.__name__}._.{name} was set by something else, such as another package, or a component with "
+            f"another prefix. Call {owner.__name__}.remove_extension({name!r}) before this component is made, or set "
+            "its prefix, if it has this setting, to another name."
         )
 
 

@@ -487,9 +487,9 @@ def test_from_params(parameters: dict[str, Any], mapping: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_outputs": 1}, "'num_outputs', which is unknown. Expected some of: options_file, weight_file"),
-        ({"num_output_representations": ...}, "lack num_output_representations"),
-        ({"options_file": ...}, "lack options_file. Set it, or set it to null for the embedded biLM"),
+        ({"num_outputs": 1}, "unexpected keyword argument 'num_outputs'. Expected some of: options_file, weight_file"),
+        ({"num_output_representations": ...}, "missing a required argument: 'num_output_representations'"),
+        ({"options_file": ...}, "argument: 'options_file'.* set options_file and weight_file to null"),
         ({"requires_grad": "true"}, "requires_grad of Elmo is 'true'. Expected true or false"),
         ({"dropout": "0.5"}, "dropout is '0.5'"),
     ],

@@ -176,7 +176,6 @@ only_adaptive = pytest.mark.parametrize("kind", ["adaptive"], indirect=True)
     [
         ("adaptive/down/2", "adaptive/down/2 has shape (1, 1), expected None"),
         ("adaptive/words/2", "adaptive/words/2 has shape (1, 1), expected None"),
-        ("softmax/W", "holds both softmax and adaptive"),
     ],
 )
 def test_a_dataset_too_many(path: Path, name: str, message: str) -> None:

@@ -1,6 +1,5 @@
 """The component on text."""
 
-import pickle
 import re
 import shutil
 import threading
@@ -157,20 +156,6 @@ def test_a_pipe_that_is_sourced_twice_is_refused() -> None:
     assert nlp("the bank")._.elmo.shape == (2, 32)
 
 
-def test_a_model_has_one_pipe() -> None:
-    first = pipeline().get_pipe("elmo")
-    model = first.model  # type: ignore[attr-defined]
-    loaded, use = pickle.loads(pickle.dumps(first)), model.shims[0].use
-    for taken in (model, loaded.model):
-        with pytest.raises(SettingsError, match=r"'second' has the same model as the pipe 'elmo'.*model\.copy\(\)"):
-            ElmoPipe(first.vocab, taken, "second", attr="other", frozen=False)  # type: ignore[attr-defined]
-    assert model.shims[0].use is use
-    ElmoPipe(first.vocab, model.copy(), "second", attr="other")  # type: ignore[attr-defined]
-    vocab = first.vocab  # type: ignore[attr-defined]
-    del first
-    assert ElmoPipe(vocab, model, "second", attr="other").model is model  # the first is gone
-
-
 def test_update_annotates_and_learns_nothing() -> None:
     nlp = pipeline()
     example = Example.from_dict(nlp.make_doc("the bank"), {})
@@ -221,13 +206,6 @@ def test_mix_parameters_of_another_number_of_layers() -> None:
     nlp.add_pipe("elmo", config=files("random_a") | {"scalar_mix_parameters": [1.0, 2.0]})
     with pytest.raises(SettingsError, match=r"has 2 weights\. Expected 3"):
         nlp("a")
-
-
-def test_models_that_forget_a_doc(nlp: Language) -> None:
-    model: Model = Model("forgets", lambda model, docs, is_train: ([np.zeros((3, 1, 4), "f")], lambda d: []))
-    pipe, docs = ElmoPipe(nlp.vocab, model, attr="other"), [nlp.make_doc("a"), nlp.make_doc("b")]
-    with pytest.raises(SettingsError, match="the model returned 1 arrays for 2 docs"):
-        pipe.set_annotations(docs, pipe.predict(docs))
 
 
 def test_attributes_of_others_are_not_overwritten() -> None:

@@ -105,9 +105,9 @@ def test_spans_as_mentions(doc: Doc) -> None:
         ([(0, 1), (6, 7)], "cluster 1 has the mention 0. Expected a span"),
         ([[(0, 1)], [(0.0, 2)]], r"cluster 2 has the mention \(0.0, 2\). Expected a span"),
         ([["ab"]], "cluster 1 has the mention 'ab'. Expected a span"),
-        ([0, 1], "cluster 1 is 0. Expected a list of mentions"),
-        (None, "the clusters are None. Expected a list of clusters"),
-        ([[Doc(VOCAB, words=["Anna"])[:]]], "mention 'Anna', which is a span of another doc"),
+        ([0, 1], "cluster 1 is 0. Expected a list: "),
+        (None, "the clusters are None. Expected a list: "),
+        ([[Doc(VOCAB, words=["Anna"])[:]]], "mention the Span 'Anna'. Expected a span of this doc"),
     ],
 )
 def test_wrong_clusters_change_nothing(doc: Doc, clusters: Any, message: str) -> None:

@@ -51,13 +51,10 @@ def annotate(doc: Doc, clusters: Iterable[Iterable[Span | tuple[int, int]]], pre
 
     Raises AnnotationError if a mention is no such span or pair, or is in two clusters. Then the doc stays as it was.
     """
-    if not isinstance(clusters, Iterable):
-        raise AnnotationError(f"the clusters are {shown(clusters)}. Expected a list of clusters: {_EXAMPLE}.")
     groups = {}
-    for number, cluster in enumerate(clusters, 1):
-        if not isinstance(cluster, Iterable):
-            raise AnnotationError(f"cluster {number} is {shown(cluster)}. Expected a list of mentions: {_EXAMPLE}.")
-        groups[f"{prefix}_{number}"] = [_span(doc, mention, number) for mention in cluster]
+    for number, cluster in enumerate(_listed(clusters, "the clusters are"), 1):
+        mentions = _listed(cluster, f"cluster {number} is")
+        groups[f"{prefix}_{number}"] = [_span(doc, mention, number) for mention in mentions]
     _check_apart(groups)
     for key in _keys(doc, prefix):
         del doc.spans[key]
@@ -65,21 +62,22 @@ def annotate(doc: Doc, clusters: Iterable[Iterable[Span | tuple[int, int]]], pre
         doc.spans[key] = spans
 
 
-def _span(doc: Doc, mention: object, number: int) -> Span:
-    if isinstance(mention, Span):
-        if mention.doc is not doc:
-            raise AnnotationError(
-                f"cluster {number} has the mention {shown(mention.text)}, which is a span of another doc. "
-                "Expected spans of the doc that is annotated: give doc[first:after] of it."
-            )
-        mention = mention.start, mention.end
-    pair = mention if isinstance(mention, (tuple, list)) and len(mention) == 2 else ()
-    if not pair or not all(isinstance(place, Integral) for place in pair):
+def _listed(things: Any, what: str) -> list[Any]:
+    if not isinstance(things, Iterable):
+        raise AnnotationError(f"{what} {shown(things)}. Expected a list: {_EXAMPLE}.")
+    return list(things)
+
+
+def _span(doc: Doc, mention: Any, number: int) -> Span:
+    if isinstance(mention, Span) and mention.doc is doc:
+        return doc[mention.start : mention.end]
+    is_pair = isinstance(mention, (tuple, list)) and len(mention) == 2
+    if not is_pair or not all(isinstance(place, Integral) for place in mention):
         raise AnnotationError(
-            f"cluster {number} has the mention {shown(mention)}. Expected a span of the doc, or a pair of the "
-            f"numbers of its first token and of the one after its last: {_EXAMPLE}."
+            f"cluster {number} has the mention {shown(mention)}. Expected a span of this doc, or a pair of the numbers "
+            f"of its first token and of the one after its last: {_EXAMPLE}."
         )
-    start, end = int(pair[0]), int(pair[1])
+    start, end = map(int, mention)
     if not 0 <= start < end <= len(doc):
         raise AnnotationError(
             f"cluster {number} has the mention {(start, end)}, but the doc has {len(doc)} tokens. Expected "
