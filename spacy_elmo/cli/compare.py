@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from statistics import mean, stdev
@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import spacy
 import typer
-from spacy.cli._util import Arg, Opt, app, parse_config_overrides, setup_gpu, string_to_list
+from spacy.cli._util import Arg, Opt, app, parse_config_overrides, setup_gpu, show_validation_error, string_to_list
 from spacy.cli.init_config import Optimizations
 from spacy.cli.train import train
+from spacy.schemas import ConfigSchemaTraining
 from spacy.tokens import DocBin
 from spacy.util import registry
 from thinc.api import Config, fix_random_seed
@@ -26,7 +27,7 @@ from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError
 from .console import msg, telling_if_stopped
 from .init_config import task_config, without_elmo
-from .shared import Force, GpuId, write_text
+from .shared import BiLMName, Force, GpuId, LangOfBiLM, write_text
 
 SCORES = "scores.json"
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # other options are settings of the training
@@ -53,8 +54,8 @@ def compare(
     dev_file: Path = Opt(..., "--dev", metavar="FILE", help="Development data, by which the best step is chosen"),
     test_file: Path | None = Opt(None, "--test", metavar="FILE", help="Data to score on; default: that of --dev"),
     pipeline: str = Opt("ner", "--pipeline", "-p", metavar="NAMES", help="Components, as in spacy elmo init-config"),
-    lang: str | None = Opt(None, "--lang", "-l", metavar="CODE", help="Language; default: that of the biLM, or en"),
-    model: str | None = Opt(None, "--model", "-m", metavar="MODEL", help="biLM: its folder or name; default: en_mini"),
+    lang: LangOfBiLM = None,
+    model: BiLMName = None,
     optimize: Optimizations = Opt(Optimizations.efficiency, "--optimize", "-o", help="Size of the networks"),
     vectors: str | None = Opt(
         None, metavar="PIPELINE", help="Pipeline with static vectors: both networks are trained on them, too"
@@ -87,30 +88,29 @@ def compare(
             expected = "Expected annotated data: .spacy, .conllu, .iob, .conll or .json."
             raise CommandError(f"{path}: no such file. {expected}")
     bilm = None if model is None else str(Path(model).absolute()) if Path(model).exists() else model
-    paths = dict.fromkeys(("elmo_options", "elmo_weights", "knowledge_base"))
     names = [name.strip() for name in string_to_list(pipeline)]
-    config = task_config(lang or BiLMChoice(model, None).language, names, optimize.value, paths, bilm)
-    steps, every = (
-        overrides.get(f"training.{key}", config["training"][key]) for key in ("max_steps", "eval_frequency")
-    )
-    untrained = (
-        f"max_steps is {steps}, so the networks are scored untrained: set --training.eval_frequency to {steps} or less."
-    )
-    if 0 < steps < every:
+    config = task_config(lang or BiLMChoice(model, None).language, names, optimize.value, bilm, {})
+    with show_validation_error(title="a setting of the training is wrong", show_config=False, hint_fill=False):
+        made = Config().from_str(config.to_str(), overrides=overrides)
+        training = registry.resolve(made["training"], schema=ConfigSchemaTraining)
+    untrained = None
+    if 0 < training["max_steps"] < training["eval_frequency"]:
+        untrained = f"max_steps is {training['max_steps']}, so the networks are scored untrained: set "
+        untrained += f"--training.eval_frequency to {training['max_steps']} or less."
         msg.warn(untrained)
     _write(output, settings, runs)
     data = {name: _converted(path, output / "corpus" / f"{name}.spacy") for name, path in files.items()}
     wanted = [(network, seed) for seed in range(seeds) for network in networks]
     with telling_if_stopped(f"stopped. The same command goes on after the trainings in {output / SCORES}."):
         for number, (network, seed) in enumerate(wanted, start=1):
-            if any((run.network, run.seed) == (network, seed) for run in runs):
+            if any(run[:2] == (network, seed) for run in runs):
                 continue
             msg.divider(f"{number} of {len(wanted)}: {network}, seed {seed}")
             runs.append(_run(network, seed, config, vectors, output, data, overrides, gpu_id))
             _write(output, settings, runs)
-    runs = [run for run in runs if (run.network, run.seed) in wanted]
-    _show(runs, networks, config, "the development part" if test_file is None else str(test_file))
-    if 0 < steps < every:
+    of = {network: [run for run in runs if run.network == network and run.seed < seeds] for network in networks}
+    _show(of, config["training"]["score_weights"], "the development part" if test_file is None else str(test_file))
+    if untrained:
         msg.warn(untrained)
     msg.good(f"{output}: the pipelines, such as {output / 'elmo-0' / 'model-best'}, and {SCORES}")
 
@@ -143,35 +143,27 @@ def _write(output: Path, settings: Mapping[str, Any], runs: list[Run]) -> None:
 
 def _converted(file: Path, target: Path) -> Path:
     """Write a file as .spacy by `spacy convert`, unless it is one."""
-    if file.suffix == ".spacy":
+    expected = "a .spacy file, as spaCy's DocBin writes it"
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()) as said:  # its advice is on other uses
         try:
-            n_docs = len(DocBin().from_disk(file))
-        except Exception as error:  # whatever its bytes make msgpack and zlib raise
-            raise CommandError(
-                f"{file}: not read ({error}). Expected a .spacy file, as spaCy's DocBin writes it."
-            ) from error
-        if not n_docs:
-            raise CommandError(f"{file}: no doc in it. Expected a .spacy file with some.")
-        return file
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            with redirect_stdout(io.StringIO()) as said:  # its advice is on other uses
+            made = file
+            if file.suffix != ".spacy":
+                expected = ".conllu, .iob, .conll or .json, as spacy convert reads them. Of another format, such as a "
+                expected += "table, write the docs to a .spacy file with spaCy's DocBin"
                 app(["convert", str(file), folder], standalone_mode=False)
-            (made,) = Path(folder).iterdir()
+                (made,) = Path(folder).iterdir()
+            n_docs = len(DocBin().from_disk(made))
         except (SystemExit, Exception) as error:  # spaCy says why, or its reader failed anywhere
-            print(said.getvalue(), end="")
-            why = "see above" if isinstance(error, SystemExit) else error
-            raise CommandError(
-                f"{file}: not converted ({why}). Expected .conllu, .iob, .conll or .json, as spacy convert reads them. "
-                "Of another format, such as a table, write the docs to a .spacy file with spaCy's DocBin."
-            ) from error
-        if "No sentence boundaries" in said.getvalue():
-            msg.warn(f"{file}: no sentence boundaries. Expected an empty line after each sentence.")
-        if not len(DocBin().from_disk(made)):
-            raise CommandError(f"{file}: no sentence in it. Expected .conllu, .iob, .conll or .json with some.")
-        shutil.copyfile(made, target)
-    return target
+            why = said.getvalue().strip() if isinstance(error, SystemExit) else error
+            raise CommandError(f"{file}: not read ({why}). Expected {expected}.") from error
+        if not n_docs:
+            raise CommandError(f"{file}: no sentence in it. Expected {expected}.")
+        if made != file:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(made, target)
+    if "No sentence boundaries" in said.getvalue():
+        msg.warn(f"{file}: no sentence boundaries. Expected an empty line after each sentence.")
+    return file if made == file else target
 
 
 def _run(
@@ -185,14 +177,12 @@ def _run(
     gpu_id: int,
 ) -> Run:
     made = config.copy() if network in (ELMO, BOTH) else without_elmo(config)
+    text = made.to_str()
     if network in (VECTORS, BOTH):
-        made["paths"]["vectors"] = vectors
-        made["initialize"]["vectors"] = "${paths.vectors}"
-        for section in _sections(made["components"]):
-            if "include_static_vectors" in section:
-                section["include_static_vectors"] = True
+        made["paths"]["vectors"], made["initialize"]["vectors"] = vectors, "${paths.vectors}"
+        text = made.to_str().replace("include_static_vectors = false", "include_static_vectors = true")
     path, folder = output / f"{FOLDERS[network]}.cfg", output / f"{FOLDERS[network]}-{seed}"
-    write_text(made.to_str() + "\n", path)
+    write_text(text + "\n", path)
     paths = {f"paths.{name}": str(data[name]) for name in ("train", "dev")}
     start = time.perf_counter()
     train(path, folder, use_gpu=gpu_id, overrides={**paths, "system.seed": seed, **overrides})
@@ -208,50 +198,34 @@ def _run(
     return Run(network, seed, minutes, megabytes, kept.pop("speed"), kept)
 
 
-def _sections(tree: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for value in tree.values():
-        if isinstance(value, dict):
-            yield value
-            yield from _sections(value)
-
-
-def _show(runs: list[Run], networks: list[str], config: Config, part: str) -> None:
+def _show(of: Mapping[str, list[Run]], weights: Mapping[str, float | None], part: str) -> None:
     """Print the scores by which spaCy judges the components, what ELMo changes, and what it costs."""
-    n = len(runs) // len(networks)
-    of = {network: [run for run in runs if run.network == network] for network in networks}
-    weights = config["training"]["score_weights"]
-    judged = [name for name in runs[0].scores if name in weights and (weights[name] or name.endswith(("_p", "_r")))]
-    rows = [_row(name, of, networks) for name in judged]
-    costs: list[tuple[str, str, int]] = [
-        ("minutes of training", "minutes", 1),
-        ("megabytes", "megabytes", 0),
-        ("words a second", "words_per_second", 0),
-    ]
-    for title, field, digits in costs:
-        told = [f"{mean(getattr(run, field) for run in of[network]):,.{digits}f}" for network in networks]
-        rows.append([title, *told, *[""] * (len(networks) // 2)])
+    first, *_ = runs = next(iter(of.values()))
+    judged = [name for name in first.scores if name in weights and (weights[name] or name.endswith(("_p", "_r")))]
+    rows = [_row(name, {network: [100 * run.scores[name] for run in of[network]] for network in of}) for name in judged]
+    costs = {"minutes of training": ("minutes", 1), "megabytes": ("megabytes", 0)}
+    costs["words a second"] = "words_per_second", 0
+    for title, (field, digits) in costs.items():
+        told = [f"{mean(getattr(run, field) for run in group):,.{digits}f}" for group in of.values()]
+        rows.append([title, *told, *[""] * (len(of) // 2)])
     msg.divider(f"scores in % on {part}")
-    differences = ["what ELMo changes", "beside vectors"][: len(networks) // 2]
-    msg.table(rows, header=("", *networks, *differences), divider=True, max_col=40)
-    if n == 1:
+    differences = ["what ELMo changes", "beside vectors"][: len(of) // 2]
+    msg.table(rows, header=("", *of, *differences), divider=True, max_col=40)
+    if len(runs) == 1:
         msg.text("One training of each: another seed changes the scores too. --seeds 3 tells differences from chance.")
     else:
-        msg.text(f"Means of {n} seeds ± their standard deviation. Within seeds: the scores of the two overlap.")
+        msg.text(f"Means of {len(runs)} seeds ± their standard deviation. Within seeds: the scores of the two overlap.")
 
 
-def _row(name: str, of: Mapping[str, list[Run]], networks: list[str]) -> list[str]:
+def _row(name: str, values: Mapping[str, list[float]]) -> list[str]:
     """Return the means of a score, and what ELMo changes in each pair of networks, with the share of the errors."""
-    values = {network: [100 * run.scores[name] for run in of[network]] for network in networks}
-    row = [name, *map(_mean_of, values.values())]
-    for alone, elmo in (networks[k : k + 2] for k in range(0, len(networks), 2)):
+    row = [name]
+    for group in values.values():
+        row.append(f"{mean(group):.1f}" + (f" ± {stdev(group):.1f}" if len(group) > 1 else ""))
+    for alone, elmo in ((ALONE, ELMO), (VECTORS, BOTH))[: len(values) // 2]:
         before, after = values[alone], values[elmo]
-        told = f"{mean(after) - mean(before):+.1f}"
-        if mean(before) < 100:
-            told += f", {(mean(after) - mean(before)) / (100 - mean(before)):.0%} of the errors"
+        change = mean(after) - mean(before)
+        told = f"{change:+.1f}" + (f", {change / (100 - mean(before)):.0%} of the errors" if mean(before) < 100 else "")
         overlap = min(after) <= max(before) and min(before) <= max(after)
         row.append(told + " (within seeds)" * (overlap and len(before) > 1))
     return row
-
-
-def _mean_of(values: list[float]) -> str:
-    return f"{mean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")

@@ -56,6 +56,9 @@ def explore(
 
     It is one HTML file with the biLM inside, which reads what one types. It needs a browser, and no network.
     """
+    chosen = [word.strip() for word in words.split(",") if word.strip()]
+    if words and not chosen:
+        raise CommandError(f"--words is {words!r}, which names no word. Expected words with commas between them.")
     check_output(output, texts or (), force=force)
     if parquet is not None:
         if parquet.absolute().resolve() == output.absolute().resolve():
@@ -70,7 +73,7 @@ def explore(
         rows = _sample()
         sentences = [Sentence(doc, {"sense": row[1]}) for row, doc in zip(rows, nlp.pipe(row[2] for row in rows))]
         usual = list(dict.fromkeys(row[0] for row in rows))
-    chosen = [word.strip() for word in words.split(",") if word.strip()] or usual
+    chosen = chosen or usual
     found = _occurrences(sentences, chosen)
     if not found:
         raise CommandError(

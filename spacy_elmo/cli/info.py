@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import typer
 from spacy.cli._util import Arg, import_code
-from spacy.tokens import Doc
 
 from ..errors import CommandError, ElmoError, WeightsError
 from ..formats.contents import (
@@ -30,7 +29,7 @@ from ..formats.paths import refuse_address, sha256_of
 from ..formats.text import docs_in
 from ..formats.vectors import INDEX_NAME
 from ..formats.weights import read_weights, readers_of
-from ..modules.loading import EMBEDDED, can_name_bilm, card_language, embedded_files, find_bilm, warn_of_other_options
+from ..modules.loading import EMBEDDED, card_language, embedded_files, find_bilm, warn_of_other_options
 from ..modules.loading import OPTIONS as OPTIONS_FILE
 from ..modules.loading import WEIGHTS as WEIGHTS_FILE
 from ..pipeline.attributes import LAYERS, TOKENS, VECTORS, key
@@ -74,7 +73,8 @@ def info(
             else:
                 lone.append(found)
         except ElmoError as error:
-            usable = _fail(error)
+            msg.fail(error)
+            usable = False
     for paths in filter(None, models):
         usable &= _show_files(paths)
     if not usable:
@@ -89,13 +89,8 @@ def _find(name: str) -> Path | None:
     path = Path(name)
     if is_pipeline(name):
         return None
-    if not path.exists() and not can_name_bilm(name):
-        raise CommandError(
-            f"{path}: no such file or folder. Expected a file of a biLM or of vectors, the folder of a biLM, of a "
-            f"pretraining run or of a saved pipeline, or the name of a pipeline or of a biLM, such as {EMBEDDED}."
-        )
-    if path.exists() and not path.is_dir():
-        return path
+    if not path.is_dir() and (path.exists() or path.suffix in (".json", ".hdf5", ".h5", ".spacy")):
+        return path  # if it is missing, its reader says so
     folder = find_bilm(name)
     if any((folder / file).exists() for file in (OPTIONS_FILE, WEIGHTS_FILE)):
         return folder
@@ -110,10 +105,9 @@ def _find(name: str) -> Path | None:
 
 def _softmax_of(name: str) -> list[Path]:
     """Return the softmax of a biLM, or nothing. Raises ElmoError if the package of it can't be used."""
-    from ..pretraining.language_model import SOFTMAX, softmax_folder
+    from ..pretraining.language_model import SOFTMAX, has_softmax, softmax_folder
 
-    found = softmax_folder(name)
-    return [found / SOFTMAX] if found is not None and (found / SOFTMAX).exists() else []
+    return [Path(softmax_folder(name) or "", SOFTMAX)] if has_softmax(name) else []
 
 
 def _show_package(name: str, folder: Path) -> None:
@@ -130,30 +124,24 @@ def _show_package(name: str, folder: Path) -> None:
         msg.table(rows, max_col=100)
 
 
-def _fail(problem: object) -> bool:
-    msg.fail(problem)
-    return False
-
-
 def _show_files(paths: list[Path]) -> bool:
     """Print the contents of files that belong together. Returns whether they can be used."""
     kinds = {path: _kind_of(path) for path in paths}
     option_files = [str(path) for path, kind in kinds.items() if kind == OPTIONS]
     has_weights = any(kind == WEIGHTS or isinstance(kind, ElmoError) for kind in kinds.values())
     if len(option_files) > 1 and has_weights:
-        return _fail(
+        msg.fail(
             f"{len(option_files)} options files were given with weights: {', '.join(option_files)}. Expected one "
             "options file, and the weight files that belong to it; give several models as their folders."
         )
+        return False
     usable = True
     options: BiLMOptions | None = None
     contents: Mapping[str, Any] = {}
     # options first, since weights are checked by them
     for path, kind in sorted(kinds.items(), key=lambda item: item[1] != OPTIONS):
         msg.divider(str(path))
-        rows: Rows = []
-        if path.is_file():  # otherwise its reader raises an error
-            rows.append(("size", f"{path.stat().st_size:,} bytes"))
+        rows: Rows = [("size", f"{path.stat().st_size:,} bytes")] if path.is_file() else []
         problem = None
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
@@ -173,11 +161,10 @@ def _show_files(paths: list[Path]) -> bool:
                 else:
                     found = _rows(path, kind, options, contents)
                 sha256 = sha256_of(path)  # after the checks, since it takes long for a large file
-                if kind == OPTIONS and options is not None:
-                    if not has_weights:  # which tell the model
-                        is_mini = options == read_options(embedded_files()[0])
-                        model = f"the sizes of {EMBEDDED}, and of others" if is_mini else _by_sizes(options)
-                        found += [("model", model), *_reader_rows(options, contents, None)]
+                if kind == OPTIONS and options is not None and not has_weights:  # which tell the model
+                    is_mini = options == read_options(embedded_files()[0])
+                    model = f"the sizes of {EMBEDDED}, and of others" if is_mini else _by_sizes(options)
+                    found += [("model", model), *_reader_rows(options, contents, None)]
                 elif kind == WEIGHTS:
                     found.append(("model", _model_of(options, sha256)))
                     if options is not None:
@@ -190,7 +177,8 @@ def _show_files(paths: list[Path]) -> bool:
         for warning in told:
             msg.warn(warning.message)
         if problem is not None:
-            usable = _fail(problem)
+            msg.fail(problem)
+            usable = False
         elif kind == WEIGHTS and options is None:
             msg.info("not checked: give the options.json of these weights as well to check them")
     return usable
@@ -207,7 +195,6 @@ def _kind_of(path: Path) -> str | ElmoError:
 
 
 def _option_rows(options: BiLMOptions) -> Rows:
-    """Return the sizes and settings of a biLM."""
     clips = [f"{value:g}" if value else "none" for value in (options.cell_clip, options.proj_clip)]
     return [
         ("character vectors", f"{options.char_dim}"),
@@ -257,8 +244,7 @@ def _rows(path: Path, kind: str, options: BiLMOptions | None, contents: Mapping[
 
 def _model_of(options: BiLMOptions | None, sha256: str) -> str:
     """Return the biLM whose weights have this SHA-256, or else the one with these sizes."""
-    bilms = {EMBEDDED: Path(embedded_files()[0]).parent}
-    for bilm, folder in (folders_of_packages() | bilms).items():
+    for bilm, folder in (folders_of_packages() | {EMBEDDED: Path(embedded_files()[0]).parent}).items():
         with suppress(OSError):
             if sha256_of(folder / WEIGHTS_FILE) == sha256:
                 return _named(bilm)
@@ -291,25 +277,19 @@ def _docbin_rows(path: Path) -> Rows:
     docs = tokens = embedded = 0
     kinds: dict[str, None] = {}  # in order, each once
     for doc in docs_in(path):
-        found = _vectors_on(doc)
+        found = []
+        # spaCy's key of an extension value is ("._.", name, start, end)
+        for name in [str(k[1]) for k in list[Any](doc.user_data) if isinstance(k, tuple) and k[:1] == ("._.",)]:
+            attr = name.removesuffix(TOKENS)
+            for suffix, dimensions in ((LAYERS, 3), (VECTORS, 2)) if attr != name else ():
+                array: object = doc.user_data.get(key(attr, suffix))
+                if isinstance(array, np.ndarray) and array.ndim == dimensions:  # the file may be damaged
+                    layers = f"{array.shape[0]:,} layers of " if dimensions == 3 else "width "
+                    found.append(f"doc._.{attr}{suffix}, {layers}{array.shape[-1]:,}, {array.dtype}")
         docs, tokens, embedded = docs + 1, tokens + len(doc), embedded + bool(found)
         kinds |= dict.fromkeys(found)
     some = f", on {embedded:,} of the docs" if 0 < embedded < docs else ""
     return [("docs", f"{docs:,}"), ("tokens", f"{tokens:,}"), ("ELMo vectors", ("; ".join(kinds) or "none") + some)]
-
-
-def _vectors_on(doc: Doc) -> list[str]:
-    """Return what a doc has under each attr, with the sizes of the array."""
-    told = []
-    # spaCy's key of an extension value is ("._.", name, start, end)
-    for name in [str(k[1]) for k in list[Any](doc.user_data) if isinstance(k, tuple) and k[:1] == ("._.",)]:
-        for suffix, dimensions in ((LAYERS, 3), (VECTORS, 2)) if name.endswith(TOKENS) else ():
-            attr = name.removesuffix(TOKENS)
-            array: object = doc.user_data.get(key(attr, suffix))
-            if isinstance(array, np.ndarray) and array.ndim == dimensions:  # the file may be damaged
-                layers = f"{array.shape[0]:,} layers of " if dimensions == 3 else "width "
-                told.append(f"doc._.{attr}{suffix}, {layers}{array.shape[-1]:,}, {array.dtype}")
-    return told
 
 
 def _softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
@@ -323,20 +303,16 @@ def _softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
     if cutoffs is not None:
         n_words = cutoffs[-1] + len(arrays[f"words.{len(cutoffs) - 1}"])
         kind = "adaptive, clusters from word " + " and ".join(f"{cutoff:,}" for cutoff in cutoffs)
-    if options is not None and width != options.projection_dim:
-        raise WeightsError(
-            f"{path}: the softmax has rows of {width} values, but the biLM's projection_dim is "
-            f"{options.projection_dim}. Expected the same number: use softmax.hdf5 and options.json of the same model."
-        )
     words, told = path.with_name(WORDS), "not there: the softmax can't be used without its words"
+    expected = n_words, width if options is None else options.projection_dim
     if words.exists():
-        found = len(read_words(words))
-        if found != n_words:
-            raise WeightsError(
-                f"{path.parent}: the vocabulary has {found:,} words, but the softmax {n_words:,} rows. Expected a row "
-                "for each word: use vocabulary.txt and softmax.hdf5 of the same model."
-            )
-        told = f"{found:,} words"
+        expected = len(read_words(words)), expected[1]
+        told = f"{expected[0]:,} words"
+    if (n_words, width) != expected:
+        raise WeightsError(
+            f"{path}: the softmax has {n_words:,} rows of {width} values. Expected {expected[0]:,}, as the vocabulary "
+            f"has words, of {expected[1]}, the biLM's projection_dim: use files of the same model."
+        )
     return [
         ("softmax", kind),
         ("words", f"{n_words:,}"),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -17,11 +14,11 @@ from spacy.language import Language
 from spacy.util import load_model_from_config, registry
 from thinc.api import Config
 
-from ..errors import CommandError, OtherLanguageWarning
+from ..errors import CommandError
 from ..formats.text import blank
 from ..modules.loading import OPTIONS, WEIGHTS, find_bilm, is_embedded, load_arrays
 from .console import msg, quoted
-from .shared import STANDARD_OUTPUT, Force, check_output, warn_of_language, write_text
+from .shared import STANDARD_OUTPUT, BiLMName, Force, LangOfBiLM, check_output, write_text
 
 ELMO, LINKER, SENTENCIZER = "elmo", "entity_linker", "sentencizer"
 # written down, because a look at the factories of all packages would slow down the start of every command
@@ -45,7 +42,7 @@ SIZES = {"efficiency": (96, 4), "accuracy": (256, 8)}  # width and depth of a ne
 
 def init_config(
     output_file: Path = Arg(..., metavar="OUT", help="The config to write; - is standard output", allow_dash=True),
-    lang: str | None = Opt(None, "--lang", "-l", metavar="CODE", help="Language; default: that of the biLM, or en"),
+    lang: LangOfBiLM = None,
     pipeline: str = Opt(
         "tagger,parser,ner",
         "--pipeline",
@@ -57,7 +54,7 @@ def init_config(
     optimize: Optimizations = Opt(
         Optimizations.efficiency, "--optimize", "-o", help="Size of the networks; accuracy: ELMo at their output too"
     ),
-    model: str | None = Opt(None, "--model", "-m", metavar="MODEL", help="biLM: its folder or name; default: en_mini"),
+    model: BiLMName = None,
     options_file: Path | None = Opt(None, metavar="FILE", help="options.json of a biLM, in place of --model"),
     weight_file: Path | None = Opt(None, metavar="FILE", help="Its weights.hdf5"),
     knowledge_base: Path | None = Opt(None, metavar="FOLDER", help="Saved knowledge base, for entity_linker"),
@@ -79,32 +76,25 @@ def init_config(
         folder = find_bilm(model)
         refuse_new_run(folder)
         inputs = [folder / OPTIONS, folder / WEIGHTS]
-    to_file = output_file != STANDARD_OUTPUT
-    if to_file:
+    if output_file != STANDARD_OUTPUT:
         kept = [] if knowledge_base is None else list(knowledge_base.glob("*"))
         check_output(output_file, [*inputs, *kept], force=force)
     names = [name.strip() for name in string_to_list(pipeline)]
     bilm = BiLMChoice(model, None if options_file is None else str(options_file))
     paths = {"elmo_options": options_file, "elmo_weights": weight_file, "knowledge_base": knowledge_base}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", OtherLanguageWarning)  # told below, in the command's own words
-        made = task_config(lang or bilm.language, names, optimize.value, paths, model)
-        config = (without_elmo(made) if baseline else made).to_str()
-    if to_file:
-        write_text(config + "\n", output_file)
-    else:
+    made = task_config(lang or bilm.language, names, optimize.value, model, paths)
+    config = (without_elmo(made) if baseline else made).to_str()
+    if output_file == STANDARD_OUTPUT:
         typer.echo(config)
-    with nullcontext() if to_file else redirect_stdout(sys.stderr):
-        warn_of_language(bilm, lang)
-    if to_file:
-        msg.good(f"{output_file}: train it with")
-        typer.echo(
-            f"python -m spacy train {quoted(output_file)} --paths.train train.spacy --paths.dev dev.spacy --output out"
-        )
+        return
+    write_text(config + "\n", output_file)
+    msg.good(f"{output_file}: train it with")
+    command = f"python -m spacy train {quoted(output_file)}"
+    typer.echo(f"{command} --paths.train train.spacy --paths.dev dev.spacy --output out")
 
 
 def task_config(
-    lang: str, pipeline: Sequence[str], optimize: str, paths: dict[str, Path | None], bilm: str | None
+    lang: str, pipeline: Sequence[str], optimize: str, bilm: str | None, paths: Mapping[str, Path | None]
 ) -> Config:
     """Return a complete and validated config, in which only the paths of the training and development data are missing.
 
@@ -113,8 +103,8 @@ def task_config(
     nlp = blank(lang)
     tasks = [name for name in pipeline if name != SENTENCIZER]
     before = [name for name in pipeline if name == SENTENCIZER]
-    check_names(nlp, pipeline, paths["knowledge_base"])
-    load_arrays(paths["elmo_options"], paths["elmo_weights"], bilm)  # raises if they can't be used
+    _check_names(nlp, pipeline, paths.get("knowledge_base"))
+    load_arrays(paths.get("elmo_options"), paths.get("elmo_weights"), bilm)  # raises if they can't be used
     named = {name: str(path) for name, path in paths.items() if path is not None}
     for path in [*named.values(), bilm or ""]:
         if "$" in path:  # `spacy train` reads a config twice, and a dollar means itself only if it is read once
@@ -139,11 +129,10 @@ def task_config(
     for name in tasks:
         # entity_linker works on copies of the docs, which have no layers to listen to. So it has a biLM of its own;
         # with one at the output it would have two
-        source = model if name == LINKER else listener
-        tok2vec = _elmo_tok2vec(
-            *SIZES[optimize], optimize == "accuracy" and name != LINKER, source, MIXES.get(name, {})
-        )
-        components[name] = {"factory": name, "model": with_tok2vec(_default_model(nlp, name), tok2vec)}
+        mix = {"@layers": "spacy-elmo.ScalarMix.v1"} | MIXES.get(name, {})
+        elmo = {"@architectures": "spacy-elmo.Tok2Vec.v1", "source": model if name == LINKER else listener, "mix": mix}
+        tok2vec = _tok2vec(*SIZES[optimize], elmo, optimize == "accuracy" and name != LINKER)
+        components[name] = {"factory": name, "model": _with_tok2vec(_default_model(nlp, name), tok2vec)}
     config: dict[str, Any] = {
         "paths": named,
         "nlp": {"lang": nlp.lang, "pipeline": list(components)},
@@ -177,39 +166,33 @@ def _plain(block: dict[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) if isinstance(value, dict) else value for name, value in block.items()}
 
 
-def check_names(nlp: Language, pipeline: Sequence[str], knowledge_base: Path | None) -> None:
+def _check_names(nlp: Language, pipeline: Sequence[str], knowledge_base: Path | None) -> None:
     """Raise CommandError unless components can be in one pipeline with elmo, and with the knowledge base."""
-    for number, name in enumerate(pipeline):
-        if name in pipeline[:number]:
-            raise CommandError(f"--pipeline names {name!r} twice. Expected each component once: leave one out.")
-    wrong = next((name for name in pipeline if name != SENTENCIZER and not _is_task(nlp, name)), None)
-    if wrong is not None or set(pipeline) <= {SENTENCIZER}:
-        known = [name for name in registry.factories.get_all() if "." not in name and _is_task(nlp, name)]
-        raise CommandError(
-            f"--pipeline names {'no component that is trained' if wrong is None else repr(wrong)}. Expected components "
-            f"that are trained on a tok2vec, separated by commas: {', '.join(sorted(known))}; and sentencizer."
-        )
-    setters = _sentence_setters(nlp, pipeline)
-    if SENTENCIZER in setters and len(setters) > 1:
-        other = next(name for name in setters if name != SENTENCIZER)
-        raise CommandError(
-            f"--pipeline names 'sentencizer' and {other!r}, which both set sentences. Leave one of them out."
-        )
-    if (LINKER in pipeline) != (knowledge_base is not None):
-        raise CommandError(
-            "entity_linker in --pipeline needs --knowledge-base, and only it. One of both was given: add the other."
-        )
+    twice = [name for number, name in enumerate(pipeline) if name in pipeline[:number]]
+    wrong = [name for name in pipeline if name != SENTENCIZER and not _is_task(nlp, name)]
+    setters = [] if wrong else _sentence_setters(nlp, pipeline)
     earlier = pipeline[: pipeline.index(LINKER)] if LINKER in pipeline else ()
-    if LINKER in pipeline and SENTENCIZER not in pipeline and not _sentence_setters(nlp, earlier):
-        raise CommandError(
-            "--pipeline names 'entity_linker', which needs sentences, but no component before it sets them. "
-            "Add 'sentencizer', 'senter' or 'parser' before it."
-        )
-    if knowledge_base is not None and not (knowledge_base / "contents").is_file():
-        raise CommandError(
-            f"--knowledge-base is {knowledge_base}, which has no file contents. Expected the folder that to_disk of "
-            "spaCy's InMemoryLookupKB wrote."
-        )
+    problem = None
+    if twice:
+        problem = f"--pipeline names {twice[0]!r} twice. Expected each component once: leave one out"
+    elif wrong or set(pipeline) <= {SENTENCIZER}:
+        known = [name for name in registry.factories.get_all() if "." not in name and _is_task(nlp, name)]
+        problem = f"--pipeline names {repr(wrong[0]) if wrong else 'no component that is trained'}. Expected "
+        problem += f"components that are trained on a tok2vec, separated by commas: {', '.join(sorted(known))}; and "
+        problem += "sentencizer"
+    elif SENTENCIZER in setters and len(setters) > 1:
+        other = next(name for name in setters if name != SENTENCIZER)
+        problem = f"--pipeline names 'sentencizer' and {other!r}, which both set sentences. Leave one of them out"
+    elif (LINKER in pipeline) != (knowledge_base is not None):
+        problem = "entity_linker in --pipeline needs --knowledge-base, and only it. One was given: add the other"
+    elif LINKER in pipeline and SENTENCIZER not in pipeline and not set(setters) & set(earlier):
+        problem = "--pipeline names 'entity_linker', which needs sentences, but no component before it sets them. "
+        problem += "Add 'sentencizer', 'senter' or 'parser' before it"
+    elif knowledge_base is not None and not (knowledge_base / "contents").is_file():
+        problem = f"--knowledge-base is {knowledge_base}, which has no file contents. Expected the folder that to_disk "
+        problem += "of spaCy's InMemoryLookupKB wrote"
+    if problem is not None:
+        raise CommandError(f"{problem}.")
 
 
 def _default_model(nlp: Language, name: str) -> dict[str, Any]:
@@ -222,7 +205,7 @@ def _is_task(nlp: Language, name: str) -> bool:
     if name == "nn_labeller" or not nlp.has_factory(name):  # its tok2vec is used by other components only
         return False
     model = _default_model(nlp, name)
-    return with_tok2vec(model, {}) != model
+    return _with_tok2vec(model, {}) != model
 
 
 def _sentence_setters(nlp: Language, names: Iterable[str]) -> list[str]:
@@ -230,27 +213,14 @@ def _sentence_setters(nlp: Language, names: Iterable[str]) -> list[str]:
     return [name for name in names if {"doc.sents", "token.is_sent_start"} & set(nlp.get_factory_meta(name).assigns)]
 
 
-def with_tok2vec(block: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, Any]:
+def _with_tok2vec(block: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, Any]:
     """Return a copy of a config block in which each value of the key "tok2vec" is replaced, at any depth."""
-    replaced = {}
-    for key, value in block.items():
-        if key == "tok2vec":
-            value = deepcopy(tok2vec)
-        elif isinstance(value, dict):
-            value = with_tok2vec(value, tok2vec)
-        replaced[key] = value
-    return replaced
+    made = {name: _with_tok2vec(value, tok2vec) if isinstance(value, dict) else value for name, value in block.items()}
+    return made | ({"tok2vec": deepcopy(tok2vec)} if "tok2vec" in block else {})
 
 
-def _elmo_tok2vec(
-    width: int, depth: int, output_elmo: bool, source: dict[str, Any], mix: dict[str, float]
-) -> dict[str, Any]:
+def _tok2vec(width: int, depth: int, elmo: dict[str, Any], output_elmo: bool) -> dict[str, Any]:
     """Return the config block of a component's own network, which reads hash embeddings and ELMo vectors."""
-    elmo = {
-        "@architectures": "spacy-elmo.Tok2Vec.v1",
-        "source": source,
-        "mix": {"@layers": "spacy-elmo.ScalarMix.v1"} | mix,
-    }
     return {
         "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
         "embed": {

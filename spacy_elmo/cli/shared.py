@@ -16,7 +16,7 @@ from tqdm import tqdm
 from ..allennlp.embedder import SECONDS, ElmoEmbedder, Lines
 from ..errors import EMBED_SAME, FILE_NOT_REGULAR, CommandError
 from ..formats.atomic import replacing, writing
-from ..modules.loading import Precision, can_name_bilm, unknown_bilm_error
+from ..modules.loading import Precision, find_bilm
 from .console import msg
 
 if TYPE_CHECKING:
@@ -37,10 +37,16 @@ LangOfCard = Annotated[
     str | None,
     Opt("--lang", "-l", metavar="CODE", help="spaCy language of the tokenizer; default: that of the pipeline or biLM"),
 ]
+LangOfBiLM = Annotated[
+    str | None, Opt("--lang", "-l", metavar="CODE", help="Language; default: that of the biLM, or en")
+]
 GpuId = Annotated[  # --cuda-device is AllenNLP's name
     int, Opt("--gpu-id", "--cuda-device", "-g", min=-1, metavar="N", help="Number of the GPU; -1: the CPU")
 ]
 PipeName = Annotated[str | None, Opt("--pipe", metavar="NAME", help="Name of the elmo pipe if there are several")]
+BiLMName = Annotated[
+    str | None, Opt("--model", "-m", metavar="MODEL", help="biLM: its folder or name; default: en_mini")
+]
 Model = Annotated[str, Opt("--model", "-m", metavar="MODEL", help=MODEL)]
 
 STANDARD_INPUT = STANDARD_OUTPUT = Path("-")
@@ -144,10 +150,11 @@ def bilm_of(
         )
     # the precision is refused when it is used
     choice = BiLMChoice(model, options_file, weight_file, pipe, pipeline, device, cast(Precision, precision))
-    if model is not None and choice.saved_pipeline is None and not can_name_bilm(model):
-        reason = unknown_bilm_error(model)
-        raise CommandError(f"{reason} A saved pipeline can be named, too: its folder, or an installed package.")
-    if pipe is not None and choice.saved_pipeline is None:
+    if choice.saved_pipeline is not None:
+        return choice
+    if model is not None:
+        find_bilm(model)
+    if pipe is not None:
         raise CommandError(f"--pipe is {pipe!r}, but no pipeline was given. Give a pipeline, or leave out --pipe.")
     return choice
 

@@ -62,7 +62,7 @@ class Output(NamedTuple):
             problem += "give a folder as the output: it gets shards"
         elif sentence and self.format in ("hdf5", "spacy"):
             problem = f"one vector a sentence was asked for (sentence, --sentence), which {self.format} can't hold "
-            problem += "here. Expected parquet, safetensors or npy"
+            problem += "here. Expected npy, or parquet or safetensors, which need other packages"
         elif not sentence and self.format == "npy":
             problem = "an .npy file has one vector a sentence, but vectors of tokens were asked for. Add --sentence "
             problem += "(sentence=True), or give another format"

@@ -5,6 +5,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
@@ -81,11 +82,14 @@ def unknown_bilm_error(name: File) -> SettingsError:
         reason = "a file or folder of this name is in the current folder. Rename it, or work in another folder"
     elif is_packed(name) and Path(name).exists():
         reason = "it is a packed file. Unpack it, and give its folder"
-    names = ", ".join(dict.fromkeys([EMBEDDED, *folders_of_packages(), *KNOWN]))
+    names = list(dict.fromkeys([EMBEDDED, *folders_of_packages(), *KNOWN]))
+    meant = [f" Did you mean {near}?" for near in get_close_matches(os.fspath(name), [*names, *PUBLISHED], 1)]
     return SettingsError(
-        f"{shown(os.fspath(name))} names no biLM: {reason}. Expected the folder of a biLM or of a pretraining "
-        f"run, the name of one in a package ({names}), or of a published one ({', '.join(PUBLISHED)}). "
-        "In a component's config this is model.bilm. For two files set options_file and weight_file."
+        f"{shown(os.fspath(name))} names no biLM: {reason}.{''.join(meant)} Expected the folder of a biLM or of a "
+        f"pretraining run, the name of one in a package ({', '.join(names)}), or of a published one "
+        f"({', '.join(PUBLISHED)}). In a component's config this is model.bilm, in that of a pretraining run "
+        "paths.init. For two files set options_file and weight_file. Most commands also take a saved pipeline: its "
+        "folder, or an installed package."
     )
 
 
@@ -137,42 +141,37 @@ def can_name_bilm(name: File) -> bool:
     return os.fspath(name) == EMBEDDED or is_named(name) or expanded(name).is_dir()
 
 
-def best_of_run(folder: Path) -> Path:
-    """Return the model-best in the folder of a pretraining run; of another folder itself."""
-    best = folder / BEST
-    return best if not (folder / OPTIONS).exists() and (best / OPTIONS).exists() else folder
-
-
 def is_embedded(bilm: File) -> bool:
     """Return whether a biLM is the embedded one: it is called en_mini, and there is no folder of this name."""
     return os.fspath(bilm) == EMBEDDED and not Path(bilm).is_dir()
 
 
 def find_bilm(bilm: File) -> Path:
-    """Return the folder with the options.json and the weights.hdf5 of a biLM. It, or they, may be missing.
+    """Return the folder with the options.json and the weights.hdf5 of a biLM. They may be missing.
 
     bilm: a folder with both files, the folder of a pretraining run (then they are in its model-best), "en_mini", or
         the name of a published biLM, such as "original", or of one in an installed package, such as "en_midi".
         A folder of such a name comes first.
 
-    Raises ElmoError if a published biLM was not downloaded, if a package is not installed or can't be used, or if a
-    file or folder without a biLM has the name of one.
+    Raises ElmoError if there is no such folder or name, if a published biLM was not downloaded, if a package is not
+    installed or can't be used, or if a file or folder without a biLM has the name of one.
     """
     if is_embedded(bilm):
         return Path(embedded_files()[0]).parent
     if is_named(bilm):
         return folder_named(bilm)
-    folder = best_of_run(expanded(bilm))
-    if is_hidden(bilm) and not (folder / OPTIONS).exists():
+    folder = expanded(bilm)
+    if not (folder / OPTIONS).exists() and (folder / BEST / OPTIONS).exists():
+        folder /= BEST
+    is_expected = folder.name == BEST and folder.parent.is_dir()  # a run has not written it yet
+    if not (can_name_bilm(bilm) or is_expected) or (is_hidden(bilm) and not (folder / OPTIONS).exists()):
         raise unknown_bilm_error(bilm)
     return folder
 
 
 def _folder_of(bilm: File, file: str) -> Path:
-    """Return what `find_bilm` does. Raises SettingsError if it names nothing, or its files have other names."""
+    """Return what `find_bilm` does. Raises SettingsError if its files have other names."""
     folder = find_bilm(bilm)
-    if not can_name_bilm(bilm):
-        raise unknown_bilm_error(bilm)
     if not (folder / file).exists():
         _refuse_other_names(folder)
     return folder

@@ -18,7 +18,7 @@ from ..formats.paths import sha256_of
 from ..formats.text import find_files, refuse_inside
 from ..formats.weights import read_weights
 from ..modules import BiLM
-from ..modules.loading import can_name_bilm, card_language, find_bilm, is_embedded
+from ..modules.loading import card_language, find_bilm, is_embedded
 from ..modules.softmax import AdaptiveSoftmax, OutputLayer, Softmax, check_cutoffs
 from . import language_model as files
 from .checkpoint import CHECKPOINTS, Checkpoints
@@ -88,8 +88,6 @@ def find_init(name: str) -> Path | None:
     It must be a biLM that can be read.
     """
     refuse_new_run(find_bilm(name))
-    if not can_name_bilm(name):
-        refuse("paths.init", name, "a folder that is there, of a biLM or of a pretraining run, or a biLM's name")
     return softmax_folder(name) if has_softmax(name) else None
 
 

@@ -17,7 +17,7 @@ from ..formats.softmax import read_softmax, write_softmax
 from ..formats.weights import read_weights, write_weights
 from ..modules import BiLM
 from ..modules.loading import BEST as BEST
-from ..modules.loading import EMBEDDED, best_of_run, embedded_files, find_bilm, is_embedded
+from ..modules.loading import EMBEDDED, embedded_files, find_bilm, is_embedded
 from ..modules.loading import OPTIONS as OPTIONS
 from ..modules.loading import WEIGHTS as WEIGHTS
 from ..modules.softmax import AdaptiveSoftmax, OutputLayer, Softmax
@@ -88,7 +88,7 @@ def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
     if is_embedded(model):
         return package_folder(EMBEDDED, Path(embedded_files()[1]))
     if not is_named(model):
-        return best_of_run(Path(model))
+        return find_bilm(model)
     folder = folder_named(model)
     if (folder / SOFTMAX).exists():
         return folder
@@ -157,9 +157,8 @@ class LanguageModel:
         if missing[:1] == [SOFTMAX]:
             raise no_softmax(model)
         if missing:
-            what = f"{', '.join(missing)} missing" if folder.is_dir() else "no such folder"
             expected = f"the folder of a biLM with its softmax ({', '.join(FILES)}), or that of a pretraining run"
-            raise WeightsError(f"{folder}: {what}. Expected {expected}.")
+            raise WeightsError(f"{folder}: {', '.join(missing)} missing. Expected {expected}.")
         options = read_options(folder / OPTIONS)
         untrusted &= not is_embedded(model)
         softmax = read_output_layer(output / SOFTMAX, untrusted=untrusted)

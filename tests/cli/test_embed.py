@@ -366,5 +366,7 @@ def test_a_format_whose_package_is_missing(
     """It is said before anything is written, so that the folder can be used with another format."""
     monkeypatch.setitem(sys.modules, package, None)
     for output in (tmp_path / "out", tmp_path / f"out.{ending}"):
-        assert f"{package.partition('.')[0]} is missing" in embed(files, output, "--format", ending, code=1)
+        told = embed(files, output, "--format", ending, "--sentence", code=1)
+        assert f"{package.partition('.')[0]} is missing" in told
+        assert "for vectors of sentences npy, which need no other package" in told
         assert not output.exists()

@@ -179,7 +179,7 @@ def test_a_language_and_bad_lines(model: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("{golden}", "{text}"), "no softmax.hdf5"),
-        (("{tmp}/gone", "{text}"), "no such folder"),
+        (("{tmp}/gone", "{text}"), "names no biLM: there is no such folder"),
         (("{tmp}/model", "{tmp}/gone.txt"), "gone.txt"),
         (("{tmp}/model", "{text}", "--per-sentence", "{text}"), "text.txt"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/weights.hdf5"), "the file to write are the same"),

@@ -256,6 +256,7 @@ def test_occurrences_without_tags_are_coloured_by_the_word(tmp_path: Path) -> No
         (("page.html", "a.txt", "--parquet", "./page.html"), "which is OUTPUT too. Expected two files"),
         (("page.html", "a.txt", "--lang", "xx1"), "the language is 'xx1'"),
         (("page.html", "--pipeline", "none"), "none: can't be loaded"),
+        (("page.html", "--words", ",,"), "--words is ',,', which names no word"),
     ],
 )
 def test_what_explore_refuses(

@@ -156,8 +156,8 @@ def test_weights_that_can_not_be_used(model: Path, golden: Path, monkeypatch: py
 def test_what_can_not_be_read(model: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert "a folder without options.json and weights.hdf5" in run(tmp_path / "empty", code=1)
-    for name in ("gone.hdf5", "numpy"):  # a package, and no pipeline
-        assert "no such file" in run(name, code=1)
+    for name, told in (("gone.hdf5", "no such file"), ("numpy", "names no biLM")):  # a package, and no pipeline
+        assert told in run(name, code=1)
     assert "elmo download https://example.org/a" in run("https://example.org/a", code=1)
     path = tmp_path / "o\x1b[31m\udcff.json"
     path.write_text("{}", encoding="utf8")
@@ -288,11 +288,13 @@ def test_a_softmax(language_model: Path) -> None:
     assert "softmax adaptive, clusters from word 4 words 8 vectors 16" in run(language_model)
     with (language_model / "vocabulary.txt").open("a", encoding="utf8") as file:
         file.write("newt\n")
-    assert "9 words" in run(language_model, code=1)
+    assert "8 rows of 16 values. Expected 9, as the vocabulary has words" in run(language_model, code=1)
     (language_model / "vocabulary.txt").unlink()
     assert "can't be used without its words" in run(language_model)
     write_output_layer(path, adaptive(32), "float32")
-    assert "rows of 32 values, but the biLM's projection_dim is 16" in run(language_model, code=1)
+    assert "rows of 32 values. Expected 8, as the vocabulary has words, of 16, the biLM's projection_dim" in run(
+        language_model, code=1
+    )
     path.write_bytes(path.read_bytes()[:-100])
     assert "cut short" in run(language_model, code=1)
 

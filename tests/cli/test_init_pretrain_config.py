@@ -74,7 +74,7 @@ def test_nothing_is_replaced_unasked() -> None:
     [
         (("run.cfg", "--lang", "zz"), "Expected the code of a language"),
         (("no/run.cfg",), "does not exist"),
-        (("run.cfg", "--train", "a.txt", "--init", "gone"), "paths.init is 'gone'. Expected a folder that is there"),
+        (("run.cfg", "--train", "a.txt", "--init", "gone"), "'gone' names no biLM: there is no such folder"),
         (("run.cfg", "--init", "en_mini", "--size", "mini"), "has its own size"),
         (("run.cfg", "--train", "gone.txt"), "none were written. Leave out --train for the settings of a large text"),
         (("run.cfg", "--train", "a${b}.txt"), "has ${, with which a variable begins in a config"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -105,11 +106,16 @@ def test_a_folder_of_that_name_wins() -> None:
 
 COMMANDS = [
     "embed text.txt vectors.hdf5 --model {}",
+    "explore page.html text.txt --model {}",
     "similar {} text.txt --word the",
+    "predict the --model {}",
+    "neighbours text.txt -q the -w the --model {}",
     "evaluate {} text.txt",
     "info {}",
     "pack {} packed",
+    "package {} packages --name la --softmax apart",
     "init-config --pipeline tagger --model {} task.cfg",
+    "compare out --train text.txt --dev text.txt --model {}",
     "init-pretrain-config new.cfg --train text.txt --init {}",
     "pretrain tune.cfg out --paths.train text.txt --paths.init {}",
 ]
@@ -117,13 +123,19 @@ COMMANDS = [
 
 @pytest.mark.parametrize(
     "reason",
-    ["hidden", "not installed", *(pytest.param(name, marks=pytest.mark.slow) for name in ("lacks weights", "fails"))],
+    [
+        "hidden",
+        "misspelt",
+        "not installed",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("lacks weights", "fails")),
+    ],
 )
 def test_a_name_that_can_not_be_used(reason: str, package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All commands, and what is called in Python, tell the same."""
     Path("tune.cfg").write_text("[paths]\n", encoding="utf8")
     parts = {
         "hidden": ["a file or folder of this name is in the current folder"],
+        "misspelt": ["'en_mdi' names no biLM: there is no such folder. Did you mean en_midi? Expected the folder"],
         "not installed": ["pip install ./packages/en_midi", "spacy-elmo-en-midi"],
         "lacks weights": ["weights.hdf5 missing", str(package), f"{package.name}:folder", "Install a copy"],
         "fails": ["gives no folder", "half a package", f"{package.name}:folder"],
@@ -136,16 +148,16 @@ def test_a_name_that_can_not_be_used(reason: str, package: Path, monkeypatch: py
         (package / "weights.hdf5").unlink()
     else:
         (package / "__init__.py").write_text("raise ImportError('half a package')\n", encoding="utf8")
-    before = sorted(Path().iterdir())
+    before, name = sorted(Path().iterdir()), "en_mdi" if reason == "misspelt" else NAME
     for command in COMMANDS:
         if (reason, command) == ("hidden", "info {}"):  # it tells what the folder lacks
             continue
-        output = run("elmo", *command.format(NAME).split(), code=1)
+        output = run("elmo", *command.format(name).split(), code=1)
         for part in parts:
             assert part.replace(" ", "") in output.replace(" ", ""), command  # messages are wrapped anywhere
     assert sorted(Path().iterdir()) == before
-    for use in (lambda: ElmoEmbedder(NAME), lambda: pipeline(NAME)):
-        with pytest.raises(ElmoError, match=parts[0]):
+    for use in (lambda: ElmoEmbedder(name), lambda: pipeline(name)):
+        with pytest.raises(ElmoError, match=re.escape(parts[0])):
             use()
 
 

@@ -367,7 +367,7 @@ def test_files_that_a_run_begins_with_have_to_be_there(corpus: PreparedCorpus, o
         ("train", "no/*.gz", r"^paths\.train: .*no.\*\.gz: no such file"),
         ("heldout", "no/*.gz", r"^paths\.heldout: .*no.\*\.gz: no such file"),
         ("vocabulary", "no.txt", r"^paths\.vocabulary is '.*no\.txt'\. Expected a file"),
-        ("init", "text.txt", r"^paths\.init is '.*text\.txt'\. Expected a folder"),
+        ("init", "text.txt", r"text\.txt' names no biLM"),
     ):
         paths = replace(full.paths, **{name: str(tmp_path / value)})
         with pytest.raises((CorpusError, SettingsError), match=message):

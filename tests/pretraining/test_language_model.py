@@ -121,7 +121,7 @@ def test_missing_files_are_named(folder: Path, golden: Path) -> None:
         (folder / name).unlink()
         with pytest.raises(WeightsError, match=rf"model: .*{name}.* missing\. Expected the folder of a biLM"):
             LanguageModel.load(folder)
-    with pytest.raises(WeightsError, match=r"gone: no such folder"):
+    with pytest.raises(SettingsError, match=r"gone' names no biLM: there is no such folder"):
         LanguageModel.load(folder / "gone")
 
 
@@ -211,7 +211,7 @@ def test_sizes_come_from_the_embedded_bilm(bilm: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")
     (tmp_path / "tune.cfg").write_text('[paths]\ntrain = "text.txt"\ninit = "en_mini"\n', encoding="utf8")
     assert read_config(tmp_path / "tune.cfg").bilm == EMBEDDED_OPTIONS
-    with pytest.raises(SettingsError, match=r"paths\.init is 'en_maxi'\. Expected a folder .*, or a biLM's name"):
+    with pytest.raises(SettingsError, match=r"^'en_maxi' names no biLM: .* Did you mean en_mini\?"):
         check_new_run(config_of("en_maxi"), tmp_path / "out")
     check_new_run(config_of(frozen_tokens=100), tmp_path / "out")
 
