@@ -28,10 +28,7 @@ _DROPPED = (
 
 
 def from_allennlp(state_dict: dict[str, Any], prefix: str, ours_inside: bool) -> None:
-    """Replace AllenNLP's names that start with `prefix` by ours, and their tensors by ours, in place.
-
-    What is missing or does not match stays so: torch's error names it. Without ours_inside only mixes are replaced.
-    """
+    """Replace AllenNLP's names after `prefix` by ours, in place; of what does not match, torch's error tells."""
     names = [name.removeprefix(prefix) for name in state_dict if name.startswith(prefix)]
     if not any(name.startswith((_ENCODER, _LSTM)) or ".scalar_parameters." in name for name in names):
         return

@@ -23,10 +23,7 @@ BATCH_SIZE = 64
 def batches_of(
     sentences: Iterable[Sequence[str]], batch_size: int, max_tokens: int | None
 ) -> Iterator[list[Sequence[str]]]:
-    """Divide a stream of sentences into batches of at most `batch_size` sentences and max_tokens tokens, in order.
-
-    A longer sentence is a batch alone. Raises ElmoError if one is not a list of words.
-    """
+    """Divide a stream of sentences, in order, into batches of at most so many sentences and tokens, or one sentence."""
     batch: list[Sequence[str]] = []
     tokens = 0
     for sentence in sentences:
@@ -137,10 +134,7 @@ class _Cached(NamedTuple):
 
 
 class ElmoBiLM(Carrying, nn.Module):
-    """Runs a biLM as AllenNLP's Elmo expects: from inputs and word_inputs to a dict of activations and mask.
-
-    vocab_to_cache, stateful: as for `Elmo`. carried: a state that is shared, in place of `stateful`.
-    """
+    """Runs a biLM as AllenNLP's Elmo expects: from inputs and word_inputs to a dict of activations and mask."""
 
     def __init__(
         self,
@@ -261,10 +255,7 @@ _MAKE = "make it with batch_to_ids(sentences)"
 def checked_inputs(
     inputs: Tensor, word_inputs: Tensor | None, network: ElmoBiLM, dims: int | None = None
 ) -> tuple[Tensor, Tensor | None]:
-    """Return what the network is to be called with, ids as int64; zeros if word_inputs took their place (AllenNLP).
-
-    dims: number of dimensions that `inputs` must have; None: 3 or more. Raises ElmoError if they can't be used.
-    """
+    """Return ids as int64, or raise ElmoError. dims: number of dimensions of `inputs`; None: 3 or more."""
     if word_inputs is not None and network.vocabulary is None:
         warnings.warn(
             "word_inputs were given, but vocab_to_cache was not: the characters in inputs are read.", stacklevel=3
@@ -342,10 +333,7 @@ def loaded(
 
 
 class _ElmoBiLm(RawBiLM):
-    """A drop-in for AllenNLP's class of this name (2.10): all layers, with the vectors of `<S>` and `</S>`.
-
-    The arguments are those of `Elmo`, which has the mixes.
-    """
+    """A drop-in for AllenNLP's class of this name (2.10): all layers, with `<S>` and `</S>`. Arguments as of `Elmo`."""
 
     def __init__(
         self,

@@ -83,10 +83,7 @@ Array = npt.NDArray[np.float32]
 
 
 def split_texts(texts: Iterable[str | Sequence[str]], lang: str | None) -> list[list[str]]:
-    """Return the words of each text: of strings, which are split, and of lists of words, which are not.
-
-    lang: of the spaCy tokenizer; None: strings are split at blanks. Raises ElmoError if one of these can't be used.
-    """
+    """Return the words of each text: of strings, split by spaCy's tokenizer of `lang` or at blanks, and of lists."""
     if not isinstance(texts, Iterable):
         raise ElmoError(f"the texts are {shown(texts)}. Expected a list of strings, or of lists of words.")
     split, sentences = splitter(lang), []

@@ -21,10 +21,9 @@ _NAME_BYTES = 150
 
 @contextmanager
 def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[Path]:
-    """Yield a temporary path in the same folder; move the file from there to `path` if the block succeeds.
+    """Yield a temporary path; move the file from there to `path`, or the target of this link, if the block succeeds.
 
-    If it raises, an earlier file stays as it was. Of a symbolic link, the target is replaced. Raises `error` if that
-    is no regular file, or what this process prints to, or if it can't be written.
+    Raises `error` if that is no regular file, or what this process prints to, or if it can't be written.
     """
     target = Path(os.path.realpath(expanded(path)))
     if not target.parent.is_dir():
@@ -75,11 +74,10 @@ def is_unfinished(folder: Path) -> bool:
 
 @contextmanager
 def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: type[ElmoError]) -> Iterator[Path]:
-    """Yield a temporary folder; move its files to the folder `path` if the block succeeds.
+    """Yield a temporary folder; move its files to the folder `path` if the block succeeds, else nothing changes.
 
-    A new folder appears at once. In one that exists, the files are replaced one after the other: if the process is
-    killed then, is_unfinished(path) is true until the folder is replaced again. Files of `names` that the block does
-    not write are deleted, and others stay. If the block raises, nothing changes.
+    A new folder appears at once. In an old one files are replaced one by one, and those of `names` that are not written
+    are deleted: if the process is killed meanwhile, is_unfinished(path) is true until it is replaced again.
     """
     folder = Path(os.path.realpath(expanded(path)))
     # files can't be moved to another file system
@@ -165,8 +163,7 @@ else:
 def folder_lock(folder: Path, error: type[ElmoError]) -> Iterator[None]:
     """Hold the lock of a folder during a `with` block, after deleting the incomplete files of killed processes.
 
-    The lock ends with the process, and the file .lock stays. On a file system without locks nothing is locked or
-    deleted. Raises `error`, which names the process, if another one holds the lock.
+    Nothing is locked or deleted on a file system without locks. Raises `error`, with the process that holds the lock.
     """
     path = folder / ".lock"
     with writing(path, error):

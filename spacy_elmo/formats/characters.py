@@ -139,11 +139,9 @@ def too_long(words: Sequence[str], max_characters: int) -> list[str]:
 
 
 class TruncatedWords:
-    """Counts in `n` the words that have more bytes than the biLM reads, and warns at the first one. Thread-safe.
+    """Counts in `n` the words with more bytes than the biLM reads, and warns of the first one. Thread-safe.
 
-    A pickled or copied counter starts again at 0. If warnings are errors, the first words raise and are not counted.
-
-    where: the attribute that holds the count, as the warning names it.
+    A copy starts again at 0. where: the attribute that holds the count, as the warning names it.
     """
 
     def __init__(self, where: str) -> None:

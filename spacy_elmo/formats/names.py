@@ -49,10 +49,7 @@ PUBLISHED = {
 
 
 def published_folder(name: str | os.PathLike[str]) -> Path:
-    """Return the folder for the options.json and weights.hdf5 of a published biLM. It may be missing.
-
-    It is in $SPACY_ELMO_CACHE, or in spacy-elmo in $XDG_CACHE_HOME or in ~/.cache.
-    """
+    """Return the folder for a published biLM, which may be missing: in $SPACY_ELMO_CACHE or the user's cache."""
     if own := os.environ.get(CACHE):
         return Path(os.path.expanduser(own)) / name  # a shell expands ~ in some places only
     shared = os.environ.get("XDG_CACHE_HOME", "")
@@ -123,10 +120,7 @@ def folder_named(bilm: str | os.PathLike[str]) -> Path:
 
 
 def folders_of_packages() -> dict[str, Path]:
-    """Return the folder of each biLM that an installed package brings, by its name.
-
-    Packages that fail are left out, and so are those with the name of a published biLM, which wins.
-    """
+    """Return the folder of each biLM that an installed package brings, by its name; a published biLM wins."""
     folders: dict[str, Path] = {}
     for point in metadata.entry_points(group=GROUP):
         if point.name in PUBLISHED:

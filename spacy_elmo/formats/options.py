@@ -273,10 +273,7 @@ def read_options(path: str | os.PathLike[str]) -> BiLMOptions:
 
 
 def warn_of_keys(contents: Mapping[str, Any], source: str) -> None:
-    """Warn of what valid contents of an options.json may leave out or misspell: vectors would be plausible, and wrong.
-
-    source: where they are from, for the message.
-    """
+    """Warn of what an options.json from `source` leaves out or misspells: vectors would be plausible, and wrong."""
     if contents["lstm"].get("use_skip_connections") is None and contents["lstm"]["n_layers"] > 1:
         told = (
             f"{source}: lstm.use_skip_connections is missing, and is taken for false, as bilm-tf takes it. AllenNLP's "

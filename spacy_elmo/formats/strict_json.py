@@ -11,10 +11,7 @@ from ..errors import shown
 
 
 def parse_json(raw: bytes | str, *, finite: bool = True) -> Any:
-    """Return the value of a JSON text; bytes are UTF-8, with or without a byte order mark.
-
-    Raises ValueError, with the reason, also for a key twice in an object, and, if finite, for numbers beyond floats.
-    """
+    """Return the value of a JSON text. Raises ValueError, also for a key twice and, if finite, for what is no float."""
     text = raw.decode("utf-8-sig") if isinstance(raw, bytes) else raw
     try:
         return json.loads(

@@ -37,9 +37,8 @@ def find_files(
 ) -> list[Path]:
     """Return the files of a source, sorted: a file, a folder (all in it and in its folders), or a pattern.
 
-    A file or folder that has exactly this name is no pattern. In folders and for patterns, names that begin with a dot
-    are left out, links to folders are not followed, and neither is the folder `output`.
-    expected: what messages say that a source is.
+    A name that exists is no pattern. In folders and patterns, names that begin with a dot are left out, links to
+    folders, and the folder `output`. expected: what messages say that a source is.
     """
     path = expanded(source)
     problem = "no such file or folder, and no pattern that matches a file"
@@ -140,10 +139,7 @@ def warn_of_fields(path: Path, first: str, category: type[PlainTextWarning] = Pl
 
 
 def rows_of(file: IO[bytes], path: Path, column: str) -> Iterator[tuple[int, bytes]]:
-    """Yield the first line of each row of a table, and its text and an object of all other columns, as JSON.
-
-    The first line names the columns; commas, semicolons or tabs separate them. Raises CorpusError.
-    """
+    """Yield the first line of each row of a table with named columns, and as JSON its text and all other columns."""
     lines = ((line or b"\n").decode("utf8", "surrogateescape") for line in lines_of(file))
     first = next(lines, "").removeprefix("\ufeff")
     rows = csv.reader(chain([first], lines), delimiter=max(_SEPARATORS, key=first.count), strict=True)
@@ -287,10 +283,7 @@ def decode_line(line: bytes | None, number: int) -> str:
 
 
 def json_record(line: str, text_field: str | None = None) -> dict[str, Any]:
-    """Return the object of a line of JSON. Raises Unusable if it is none, or has no text.
-
-    text_field: the field with the text; None: "tokens" or "text".
-    """
+    """Return the object of a line of JSON. Raises Unusable if it has no text_field (None: no tokens or text)."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -307,9 +300,8 @@ _FIELDS = ("text", "tokens")
 def record_sentences(record: dict[str, Any]) -> list[tuple[list[str], Offsets | None]] | None:
     """Return the words of each sentence of the "tokens" of an object, and their places in its "text" if they are told.
 
-    Tokens are strings, or objects with "text" or with "start" and "end", as Prodigy and spaCy's `Doc.to_json` write
-    them. "sents" divides those into sentences. None: there are none, or numbers beside a text, as of a tokenizer of
-    pieces: the text is to be split. Raises Unusable if they are no words.
+    Tokens are strings, or objects as Prodigy and spaCy's `Doc.to_json` write them. None: there are none, or numbers
+    beside a text, as of a tokenizer of pieces: the text is to be split. Raises Unusable if they are no words.
     """
     tokens, text, sents = (record.get(name) for name in ("tokens", "text", "sents"))
     if "tokens" not in record:
@@ -355,10 +347,7 @@ def record_text(record: dict[str, Any], text_field: str | None = None) -> str:
 
 
 def checked_words(words: list[str]) -> list[str]:
-    """Return words that a file itself lists, without those that are blank, which have no vectors in a pipeline either.
-
-    Raises Unusable if one is empty, or has characters that no word has.
-    """
+    """Return the words that a file lists, without blank ones. Raises Unusable if one is empty, or can't be a word."""
     if not all(words):
         raise Unusable("an empty token")
     encodable(_without_nul(" ".join(words)))
@@ -398,10 +387,7 @@ def splitter(language: str | None) -> Splitter:
 
 
 class Tokenize:
-    """Splits text with the tokenizer of a pipeline that `load` makes, without whitespace tokens.
-
-    spaCy's tokenizer stores every word it has seen, so it is replaced by a new one from time to time.
-    """
+    """Splits text with the tokenizer of a pipeline that `load` makes, without whitespace tokens."""
 
     def __init__(self, load: Callable[[], Language]) -> None:
         self._load = load
@@ -443,10 +429,7 @@ def blank(language: str) -> Language:
 
 
 def read_sentences(file: IO[str], source: str, *, keys: bool = False) -> list[str]:
-    """Return all lines of an open text, stripped. Raises CommandError for one that is empty or not text.
-
-    keys: whether each line must be usable as the name of an HDF5 dataset, and occur once.
-    """
+    """Return all lines of an open text, stripped. keys: whether each must do as the name of an HDF5 dataset, once."""
     lines: list[str] = []
     try:
         for line in file:

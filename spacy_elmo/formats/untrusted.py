@@ -72,13 +72,12 @@ def ask(
 ) -> tuple[Any, dict[str, Array]]:
     """Run a task on an untrusted file in a new process without torch and spaCy, which ends when this one does.
 
-    task: a function of a module that needs neither torch nor spaCy. Its arguments are `path` and `arguments`, which
-        are what JSON has. It should call `allow`.
-    max_bytes: size of all arrays together, at most.
-    allocate: makes an array of a shape and a type, into which the values are copied.
+    task: a function of a module that needs neither, from `path` and `arguments`, which are what JSON has, to facts and
+        arrays. It should call `allow`.
+    max_bytes: size of all arrays together, at most. allocate: makes the arrays into which values are copied.
 
-    Returns the task's facts and its arrays. Raises `error` if the task raises an ElmoError, and if the process crashes,
-    reaches a limit, can't be started, or gives an answer that does not fit.
+    Raises `error` if the task raises an ElmoError, and if the process crashes, reaches a limit, can't be started, or
+    gives an answer that does not fit.
     """
     request = {"parent": os.getpid(), "module": task.__module__, "function": task.__name__}
     request["arguments"] = {"path": os.fspath(path), **arguments}

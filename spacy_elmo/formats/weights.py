@@ -309,10 +309,7 @@ def _shape_problem(entry: Entry, dataset: h5py.Dataset) -> str | None:
 def readers_of(
     options: BiLMOptions, parameters: Iterable[str] | None = None, contents: Mapping[str, Any] | None = None
 ) -> dict[str, list[str]]:
-    """Return what this package, AllenNLP and bilm-tf cannot read of a biLM; nothing if they can read it.
-
-    parameters: those that exist; None: those that the sizes require. contents: of options.json; None: as written here.
-    """
+    """Return by reader what it can't read of a biLM with these parameters, and this content of its options.json."""
     names = list(expected_parameters(options) if parameters is None else parameters)
     allennlp, bilm_tf = [], []
     if not any(name.endswith(LSTM_PROJECTION) for name in names):

@@ -393,10 +393,7 @@ def _similarity(part: Part, other: Part) -> float:
 
 
 def warn_in_worker(restored: bool) -> None:
-    """Issue a LostVectorsWarning if multiprocessing has started this process: docs are sent without hooks.
-
-    restored: whether who receives the docs sets the hooks again. Then spaCy's warning is silenced, too.
-    """
+    """Warn in a process of multiprocessing that hooks get lost. restored: whether the receiver sets them again."""
     if multiprocessing.parent_process() is None:
         return
     if restored:

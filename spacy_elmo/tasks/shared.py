@@ -37,9 +37,9 @@ for _registry in (msgpack_decoders, msgpack_encoders):
 
 
 def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
-    """Return a doc of several texts, a line break between them, each of them a span of `doc.spans`; an empty text none.
+    """Return a doc of texts with line breaks between them, each a span of `doc.spans`; an empty text none.
 
-    A line break inside a text, except in the last one, becomes a blank: where spaCy restores no spans, it would end it.
+    A line break inside, but for the last text, becomes a blank: where spaCy restores no spans, it would end it.
     """
     for key, text in zip(keys, texts):
         if not isinstance(text, str):
@@ -55,10 +55,7 @@ def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
 
 
 def parts_of(doc: Doc, keys: Sequence[str]) -> list[Span] | None:
-    """Return a doc's spans under given keys; of a doc without such span groups, the parts between its line breaks.
-
-    None: one of the parts has no words. Raises AnnotationError if a key has not one span, and no line breaks help.
-    """
+    """Return a doc's spans under these keys, or without any the parts between line breaks; None: one has no words."""
     names = ", ".join(map(repr, keys))
     if has_parts(doc, keys):
         counts = [len(doc.spans[key]) if key in doc.spans else None for key in keys]
@@ -219,7 +216,6 @@ class TorchShim(PyTorchShim):
     """Holds a torch network that is built late, when the width of its input (or the number of labels) is known.
 
     In contrast to Thinc's own shim, `use_params` gives it the optimizer's averages; the bytes are msgpack of arrays.
-
     build: function from sizes to the network, at module level or a partial of such a one, so that pipelines pickle.
     """
 
@@ -297,13 +293,10 @@ def shim_of(model: Model[Any, Any]) -> TorchShim:
 def run_network(
     model: Model[Any, Any], vectors: Sequence[Floats2d], places: Sequence[tuple[int, slice]], *args: Any, is_train: bool
 ) -> tuple[Any, Callable[[Any, Sequence[Floats2d]], None]]:
-    """Run the torch network of a model's shim on the vectors of some tokens.
+    """Run the torch network of a model's shim on the vectors of docs at `places`: numbers of docs, and slices.
 
-    vectors: *Shape:* (tokens, width) for each doc.
-    places: number of a doc, and a slice of its tokens. The network's first argument has their vectors one after the
-        other; args are the others.
-
-    Returns the output as an array, and a function `backprop(d_output, d_vectors)` that adds the gradient to d_vectors.
+    The network gets their vectors one after the other, and args. Returns the output as an array, and a function
+    `backprop(d_output, d_vectors)` that adds the gradient to d_vectors.
     """
     flat = xp2torch(model.ops.xp.concatenate([vectors[doc][part] for doc, part in places]), requires_grad=is_train)
     output, backprop_torch = shim_of(model)(ArgsKwargs((flat, *args), {}), is_train)
@@ -323,10 +316,7 @@ def run_network(
 def batches_of(
     sizes: Sequence[tuple[int, ...]], most: int, cost: Callable[..., int] = int, *, longest_first: bool = False
 ) -> list[list[int]]:
-    """Return the numbers of rows in batches of similar sizes, none of which, padded, costs more than `most`.
-
-    A row alone may cost more. cost: function from sizes to the cost of a row.
-    """
+    """Return the numbers of rows in batches of similar sizes that, padded, cost at most `most`, or are one row."""
     batches: list[list[int]] = []
     largest: tuple[int, ...] = ()
     for number in sorted(range(len(sizes)), key=lambda number: sizes[number], reverse=longest_first):
@@ -342,8 +332,7 @@ def batches_of(
 class BiLSTM(nn.Module):
     """A bidirectional LSTM over padded rows. Padding does not change what it returns for the tokens of a row.
 
-    Each layer is two LSTMs, the second of which reads the rows from their ends. torch's packed rows would say the same,
-    but take 1.5 to 2.2 times as long on a CPU.
+    Each layer is two LSTMs, the second from the rows' ends. torch's packed rows take 1.5 to 2.2 times as long on a CPU.
     """
 
     def __init__(self, width: int, lstm_width: int, depth: int = 1) -> None:

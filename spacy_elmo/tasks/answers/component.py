@@ -134,10 +134,7 @@ def answer_score(span: Span) -> float | None:
 
 
 def best_spans(scores: Floats, allowed: NDArray[np.bool_], longest: int, count: int) -> list[Best]:
-    """Return the spans with the highest p(start) p(end), best first; of equal ones, the first in the text.
-
-    scores: *Shape:* (tokens, 2), of each token as start and end. allowed: where an answer may start or end.
-    """
+    """Return the spans with the highest p(start) p(end), best first. scores: (tokens, 2). allowed: starts and ends."""
     if not allowed.any():
         return []
     shifted = np.where(allowed, scores.T.astype(np.float64), -np.inf)

@@ -111,10 +111,7 @@ class Row(NamedTuple):
 
 
 def rows_of(parts: Iterable[Sequence[Span] | None], longest: int, overlap: int) -> list[Row]:
-    """Return the rows of docs, None of which have no parts, in the order of the docs and of their windows.
-
-    Each token of a context is used once: of those that neighbouring windows share, each uses the half nearer to it.
-    """
+    """Return the rows of docs and windows. Of tokens that two windows share, each uses the half nearer to it."""
     rows = []
     for doc, found in enumerate(parts):
         if found is None:

@@ -18,13 +18,10 @@ def build_answers_scorer() -> Scorer:
 
 
 def score_answers(examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
-    """Score the best answer of each doc against the right answers of its reference, as SQuAD 1.1's script does.
+    """Return `answers_em` and `answers_f1` (of words) of each doc's best answer, as SQuAD 1.1's script does.
 
-    Each doc counts with the right answer that gives it the best score; docs whose reference has none do not count.
-
-    Returns `answers_em`, the share of exact matches, and `answers_f1`, the mean F1 of words; None if no doc counts.
-
-    Raises AnnotationError if a right answer is not in the context.
+    Each doc counts with the right answer that gives it the best score, and without right answers not at all. Raises
+    AnnotationError if a right answer is not in the context.
     """
     matches, overlaps = [], []
     for example in examples:

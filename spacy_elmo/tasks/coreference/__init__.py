@@ -102,8 +102,5 @@ def _keys(doc: Doc, prefix: str) -> list[str]:
 
 
 def places_of(doc: Doc) -> NDArray[Any]:
-    """Return how many characters that are no whitespace come before each character of a doc's text, and in all of it.
-
-    So spans of docs with other tokens or blanks can be compared.
-    """
+    """Return how many characters that are no whitespace come before each character of a doc's text, and in all."""
     return np.cumsum([0, *(not character.isspace() for character in doc.text)])

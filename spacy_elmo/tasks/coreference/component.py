@@ -123,10 +123,7 @@ def clusters_from(scores: Scores, *, singletons: bool) -> Clusters:
 
 
 def gold_mentions(example: Example, prefix: str) -> dict[tuple[int, int], int]:
-    """Return the mentions of a reference as spans of the predicted doc, with the numbers of their clusters.
-
-    Left out are those that do not begin and end where tokens of it do. The texts may differ in whitespace.
-    """
+    """Return the number of the cluster of each right mention that is whole tokens of the predicted doc."""
     clusters = clusters_of(example.reference, prefix)
     if not clusters:
         return {}

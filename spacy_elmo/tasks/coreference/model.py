@@ -257,10 +257,7 @@ def split_into_parts(doc: Doc, most: int) -> Iterator[Part]:
 
 
 def spans_of(part: Part, max_width: int) -> Array:
-    """Return the width less 1, and the start, of all spans that may be mentions, in the order of `score_spans`.
-
-    A span stands in one sentence, and neither begins nor ends with whitespace. *Shape:* (spans, 2).
-    """
+    """Return width less 1 and start of all spans in one sentence without whitespace at their ends: (spans, 2)."""
     sentence = np.repeat(np.arange(len(part.lengths)), part.lengths)
     tokens = len(sentence)
     valid = np.zeros((max_width, tokens), dtype=bool)
@@ -364,10 +361,7 @@ class CoreferenceNetwork(nn.Module):
     def score_pairs(
         self, mentions: Tensor, antecedents: Tensor, index: Tensor, distance: Tensor, same: Tensor
     ) -> Tensor:
-        """Return the score of each mention with the antecedents at its index; above 0: they corefer.
-
-        Of distance (in tokens), same (1: both have the same words), index and the result: *Shape:* (mentions, k).
-        """
+        """Return the score of each mention with the antecedents at its index, (mentions, k); above 0: they corefer."""
         hidden = self.pair_mention(mentions)[:, None] + self.pair_antecedent(antecedents)[index]
         hidden = hidden + self.pair_product(mentions[:, None] * antecedents[index])
         # 0, 1 to 2, 3 to 6, 7 to 14 ... tokens

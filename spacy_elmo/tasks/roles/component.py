@@ -209,10 +209,7 @@ def roles_in(example: Example) -> list[tuple[int, Span]]:
 def targets_of(
     examples: Sequence[Example], labels: Sequence[str], reach: int
 ) -> tuple[list[Floats | None], list[Row], list[Tags]]:
-    """Return 1 for each token that is a predicate (None: the doc is not annotated), rows of roles, and their tags.
-
-    Left out is what is no whole tokens of the predicted docs, or has other labels.
-    """
+    """Return which tokens are predicates (None: not annotated), rows of roles, and tags of what is whole tokens."""
     flags: list[Floats | None] = []
     roles: list[dict[int, list[Span]]] = []
     for example in examples:
@@ -272,10 +269,7 @@ def probabilities(logits: Any) -> Any:
 
 
 def tags_of(spans: Iterable[tuple[int, int, str]], length: int, labels: Sequence[str]) -> Tags:
-    """Return the tags of a row: 0 is O, then the B- tags of all labels, then their I- tags. *Shape:* (length,).
-
-    spans: start, end and label of roles, as the row counts its tokens. What is outside it, or has another label, goes.
-    """
+    """Return the tags of a row from its roles: 0 is O, then the B- tags of all labels, then their I- tags. (length,)"""
     tags = np.zeros(length, dtype=np.intp)
     numbers = {label: number for number, label in enumerate(labels)}
     for start, end, label in spans:

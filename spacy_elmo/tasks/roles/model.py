@@ -134,10 +134,7 @@ def row_batches(rows: Sequence[Row]) -> list[list[int]]:
 
 
 class RoleNetwork(nn.Module):
-    """A BiLSTM over a sentence in which one token is marked as the predicate (He et al. 2017, made small).
-
-    The mark is a vector that is added. Each token's scores come from its state and that of the predicate.
-    """
+    """A BiLSTM over a sentence in which a vector marks the token of the predicate (He et al. 2017, made small)."""
 
     def __init__(self, width: int, tags: int, lstm_width: int, depth: int) -> None:
         super().__init__()

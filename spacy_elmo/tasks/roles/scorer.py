@@ -83,8 +83,7 @@ def _predicted(example: Example) -> dict[int, list[Span]]:
 def arguments_of(spans: Iterable[Span]) -> set[Argument]:
     """Return the arguments of a predicate, whose roles are in the order of the text, as srl-eval.pl counts them.
 
-    C-X is a piece of the X before it, and both are one argument; without an X before it, it is an X itself. R-X is a
-    label like others. V is no argument.
+    C-X is a piece of the X before it; without one, it is an X itself. V is no argument.
     """
     arguments: list[Argument] = []
     latest: dict[str, int] = {}
