@@ -71,17 +71,6 @@ def open_hdf5(path: str | os.PathLike[str], expected: str, error: type[ElmoError
             raise error(f"{path}: can't be read ({exc}). The file is damaged: get it again.") from exc
 
 
-@contextmanager
-def _naming(file: h5py.File, name: str) -> Iterator[str]:
-    """Yield what messages call a dataset, and name it if h5py can't read it."""
-    try:
-        yield f"{file.filename}: the dataset {name}"
-    except ElmoError:
-        raise
-    except _DAMAGE as exc:
-        raise ElmoError(f"{file.filename}: {name} can't be read ({exc}). The file is damaged: get it again.") from exc
-
-
 def root_names(file: h5py.File) -> str:
     """Return up to 20 names at the root of a file as text for a message."""
     names = list(itertools.islice(file, 21))
@@ -103,8 +92,7 @@ def find(file: h5py.File, name: str) -> object | None:
                 f"{file.filename}: {'/'.join(parts[: depth + 1])} is a link to another place. Expected the data "
                 "itself, in this file."
             )
-        with _naming(file, "/".join(parts[: depth + 1])):
-            current = current[part]
+        current = current[part]
     found: object = current
     return found
 
@@ -161,17 +149,19 @@ def check_bytes(n_bytes: int, path: str | os.PathLike[str], what: str, max_bytes
 
 def check_dataset(dataset: h5py.Dataset, types: Sequence[str] = ("float32",), max_bytes: int = MAX_BYTES) -> None:
     """Check that a dataset holds values of one of the types, in any byte order, stored as `check_storage` says."""
-    with _naming(dataset.file, dataset.name[1:]) as source:
-        stored = dataset.id.get_type()
-        if not any(stored in _STORED[kind] for kind in types):
-            raise ElmoError(f"{source} holds {dataset.dtype}. Expected {' or '.join(types)}.")
-        check_storage(dataset, stored.get_size(), max_bytes)
+    stored = dataset.id.get_type()
+    if not any(stored in _STORED[kind] for kind in types):
+        raise ElmoError(f"{_named(dataset)} holds {dataset.dtype}. Expected {' or '.join(types)}.")
+    check_storage(dataset, stored.get_size(), max_bytes)
+
+
+def _named(dataset: h5py.Dataset) -> str:
+    return f"{dataset.file.filename}: the dataset {dataset.name[1:]}"
 
 
 def check_storage(dataset: h5py.Dataset, item_size: int, max_bytes: int = MAX_BYTES) -> None:
     """Check that the values of a dataset are complete, in its own file, and not larger than `allowed_bytes`."""
-    path, name = dataset.file.filename, dataset.name[1:]
-    source = f"{path}: the dataset {name}"
+    source = _named(dataset)
     chunked = _check_inside(dataset, source)
     n_bytes = math.prod(dataset.shape) * item_size
     stored = dataset.id.get_storage_size()
@@ -190,7 +180,7 @@ def check_storage(dataset: h5py.Dataset, item_size: int, max_bytes: int = MAX_BY
         raise ElmoError(
             f"{source} stores {stored:,} bytes for {n_bytes:,} bytes of values. The file is incomplete: get it again."
         )
-    check_bytes(n_bytes, path, f"the dataset {name}", max_bytes)
+    check_bytes(n_bytes, dataset.file.filename, f"the dataset {dataset.name[1:]}", max_bytes)
 
 
 def _check_inside(dataset: h5py.Dataset, source: str) -> bool:
@@ -205,35 +195,32 @@ def _check_inside(dataset: h5py.Dataset, source: str) -> bool:
 
 def read_dataset(dataset: h5py.Dataset) -> Floats:
     """Read a dataset as float32 in native byte order, after `check_dataset`. Raises ElmoError if one is not finite."""
-    # a value too large for float32 becomes infinite
-    with _naming(dataset.file, dataset.name[1:]) as source, np.errstate(over="ignore"):
+    with np.errstate(over="ignore"):  # a value too large for float32 becomes infinite
         values: Floats = dataset.astype(np.float32)[...]
-    n_bad = int(values.size - np.isfinite(values).sum())
-    if n_bad:
-        raise ElmoError(f"{source} holds {n_bad} values that are NaN or infinite. Expected none.")
+    if n_bad := int(values.size - np.isfinite(values).sum()):
+        raise ElmoError(f"{_named(dataset)} holds {n_bad} values that are NaN or infinite. Expected none.")
     return values
 
 
-def read_string(dataset: h5py.Dataset) -> str:
-    """Read a dataset of shape (1,) or () that holds one UTF-8 string of variable length. Raises ElmoError."""
-    with _naming(dataset.file, dataset.name[1:]) as source:
-        stored = dataset.id.get_type()
-        is_string = isinstance(stored, h5py.h5t.TypeStringID) and stored.is_variable_str()
-        if not is_string or dataset.shape not in ((1,), ()) or _check_inside(dataset, source):
-            raise ElmoError(
-                f"{source} holds {dataset.dtype} of shape {dataset.shape}. Expected one string of variable length."
-            )
-        # HDF5 allocates the length that the file states, up to 4 GiB, so that length is checked first.
-        offset = dataset.id.get_offset()
-        with open(dataset.file.filename, "rb") as raw:
-            raw.seek(offset or 0)
-            length = int.from_bytes(raw.read(4), "little")
-        file_size = dataset.file.id.get_filesize()
-        if offset is None or length > file_size:
-            raise ElmoError(
-                f"{source} ends at byte {length:,} of a file of {file_size:,}. The file is damaged: get it again."
-            )
-        return bytes(np.atleast_1d(dataset[()])[0]).decode("utf-8")
+def read_string(dataset: h5py.Dataset) -> bytes:
+    """Read a dataset of shape (1,) or () that holds one string of variable length. Raises ElmoError."""
+    source, stored = _named(dataset), dataset.id.get_type()
+    is_string = isinstance(stored, h5py.h5t.TypeStringID) and stored.is_variable_str()
+    if not is_string or dataset.shape not in ((1,), ()) or _check_inside(dataset, source):
+        raise ElmoError(
+            f"{source} holds {dataset.dtype} of shape {dataset.shape}. Expected one string of variable length."
+        )
+    # HDF5 allocates the length that the file states, up to 4 GiB, so that length is checked first.
+    offset = dataset.id.get_offset()
+    with open(dataset.file.filename, "rb") as raw:
+        raw.seek(offset or 0)
+        length = int.from_bytes(raw.read(4), "little")
+    file_size = dataset.file.id.get_filesize()
+    if offset is None or length > file_size:
+        raise ElmoError(
+            f"{source} ends at byte {length:,} of a file of {file_size:,}. The file is damaged: get it again."
+        )
+    return bytes(np.atleast_1d(dataset[()])[0])
 
 
 # HDF5's default cache for chunks. h5py's default chunks are smaller and make files 12 % larger (measured).

@@ -93,7 +93,7 @@ def test_damaged_chunk(weights: Path, options: BiLMOptions, how: dict) -> None:
         dataset.id.write_direct_chunk((0, 0), raw)
 
     rewrite_as(weights, damaged)
-    refused(weights, options, W_0, "damaged")
+    refused(weights, options, "damaged")
 
 
 def test_a_dataset_of_more_bytes_than_all_float32_values(weights: Path, options: BiLMOptions) -> None:
