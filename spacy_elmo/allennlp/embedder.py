@@ -22,14 +22,7 @@ from ..inference.engine import Engine, FrozenBiLM
 from ..inference.words import CACHED_WORDS
 from ..modules import Arrays, BiLM
 from ..modules.loading import Precision, dtype_of, load_named_arrays
-from .elmo_bilm import (
-    BATCH_SIZE,
-    MAX_TOKENS,
-    CarriedState,
-    Carrying,
-    RawBiLM,
-    batches_of,
-)
+from .elmo_bilm import BATCH_SIZE, MAX_TOKENS, CarriedState, Carrying, RawBiLM, batches_of
 
 
 def device_of(cuda_device: int) -> torch.device:

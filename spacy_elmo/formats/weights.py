@@ -75,12 +75,7 @@ def weights_table(options: BiLMOptions, char_projection: bool, lstm_projection: 
     part = Part("char_cnn.embedding.weight", (N_CHARACTERS + 1, options.char_dim), target=(slice(1, None),))
     table = [Entry("char_embed", (characters, char_dim), (part,))]
     for i, (width, n) in enumerate(options.filters):
-        axes = (
-            (1, "the format"),
-            (width, f"char_cnn.filters[{i}][0]"),
-            char_dim,
-            (n, f"char_cnn.filters[{i}][1]"),
-        )
+        axes = ((1, "the format"), (width, f"char_cnn.filters[{i}][0]"), char_dim, (n, f"char_cnn.filters[{i}][1]"))
         name = f"char_cnn.convolutions.{i}"
         part = Part(f"{name}.weight", (n, options.char_dim, width), source=(0,), transposed=True)
         table.append(Entry(f"CNN/W_cnn_{i}", axes, (part,)))
@@ -188,11 +183,7 @@ TYPES = ("float32", "float16", "float64")
 
 
 def read_weights(
-    path: str | os.PathLike[str],
-    options: BiLMOptions,
-    *,
-    untrusted: bool = False,
-    max_bytes: int = MAX_BYTES,
+    path: str | os.PathLike[str], options: BiLMOptions, *, untrusted: bool = False, max_bytes: int = MAX_BYTES
 ) -> dict[str, Floats]:
     """Read a weight file.
 

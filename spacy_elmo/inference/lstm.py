@@ -15,15 +15,7 @@ from ..kernels import address, address_of_rows, bound
 from ..kernels.calls import AMX_SIZE_MULTIPLE, GATES, INPUTS_ALIGNMENT, UNITS, LayerCall, padded
 from ..modules.loading import products_of
 from ..modules.loops import loops
-from ..modules.lstm_cell import (
-    Clips,
-    LayerWeights,
-    LstmState,
-    cell_in_torch,
-    clip_in_place,
-    has_skip,
-    with_forget_bias,
-)
+from ..modules.lstm_cell import Clips, LayerWeights, LstmState, cell_in_torch, clip_in_place, has_skip, with_forget_bias
 from .linear import PrepackedLinear, joined, split
 from .packing import Batch, Buffers, Packing, Plan, in_large_pages
 

@@ -476,10 +476,7 @@ def _refuse_same_attr(attr: str, pipe: str, other: str) -> None:
 
 
 # spaCy fills in what these have by default
-DEFAULT_MODEL = {
-    "@architectures": "spacy-elmo.BiLM.v1",
-    "get_spans": {"@span_getters": "spacy-elmo.sentences.v1"},
-}
+DEFAULT_MODEL = {"@architectures": "spacy-elmo.BiLM.v1", "get_spans": {"@span_getters": "spacy-elmo.sentences.v1"}}
 
 
 @Language.factory(

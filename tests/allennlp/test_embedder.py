@@ -326,12 +326,7 @@ def test_forget_sentences_and_sentence_keys(embedder: ElmoEmbedder, tmp_path: Pa
     ],
 )
 def test_texts_that_are_refused(
-    embedder: ElmoEmbedder,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    text: str,
-    keys: bool,
-    message: str,
+    embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, keys: bool, message: str
 ) -> None:
     monkeypatch.setattr(embedder, "embed_batch", lambda batch: pytest.fail("embedded"))
     with pytest.raises(CommandError, match=f"(?s){message}"):

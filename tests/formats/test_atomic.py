@@ -14,13 +14,7 @@ import pytest
 import spacy_elmo
 from spacy_elmo.errors import CheckpointError, VectorsError, WeightsError
 from spacy_elmo.formats import atomic
-from spacy_elmo.formats.atomic import (
-    folder_lock,
-    remove_leftovers,
-    remove_leftovers_of,
-    replacing,
-    replacing_folder,
-)
+from spacy_elmo.formats.atomic import folder_lock, remove_leftovers, remove_leftovers_of, replacing, replacing_folder
 
 # An empty package in the place of spacy_elmo, whose own __init__ loads torch and spaCy.
 START = f"""

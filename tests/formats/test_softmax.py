@@ -145,12 +145,7 @@ NAN, LARGE = np.float32("nan"), np.float32(65_520)  # 65,504 is the largest floa
             {"dtype": "f2"},
             r"softmax/W has 28 values.*too large for float16",
         ),
-        (
-            "adaptive",
-            {},
-            {"cutoffs": [4, 8]},
-            r"not written: the .*words/0 has shape \(5, 4\), expected \(4, 4\)",
-        ),
+        ("adaptive", {}, {"cutoffs": [4, 8]}, r"not written: the .*words/0 has shape \(5, 4\), expected \(4, 4\)"),
         ("adaptive", {"words.2": np.zeros((3, 1), "f4")}, {}, r"words/2 has shape \(3, 1\), expected None"),
         ("adaptive", {"words.1": np.array([[0.0], [NAN], [0.0]])}, {}, "adaptive/words/1 has 1 values that are NaN"),
         ("adaptive", {"bias": np.full(6, LARGE)}, {"dtype": np.float16}, "adaptive/bias has 6 values.*float16"),

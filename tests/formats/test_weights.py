@@ -17,23 +17,10 @@ import torch
 from bilm_cases import drawn_options, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weight_files import (
-    CELL,
-    W_0,
-    Arrays,
-    assert_same,
-    contents,
-    random_arrays,
-    refused,
-)
+from weight_files import CELL, W_0, Arrays, assert_same, contents, random_arrays, refused
 
 from spacy_elmo.errors import WeightsError
-from spacy_elmo.formats import (
-    BiLMOptions,
-    read_options,
-    read_weights,
-    write_weights,
-)
+from spacy_elmo.formats import BiLMOptions, read_options, read_weights, write_weights
 from spacy_elmo.formats.weights import readers_of
 from spacy_elmo.pretraining.pack import round_mantissas
 

@@ -324,9 +324,7 @@ def card(folder: Path, row: str | None) -> dict[str, object]:
         shutil.copy(GOLDEN / "random_a" / name, folder)
     if row is not None:
         (folder / "README.md").write_text(f"# A biLM\n\n| | |\n|---|---|\n{row}\n", encoding="utf8")
-    return {
-        "model": {"options_file": str(folder / "options.json"), "weight_file": str(folder / "weights.hdf5")},
-    }
+    return {"model": {"options_file": str(folder / "options.json"), "weight_file": str(folder / "weights.hdf5")}}
 
 
 def test_a_renamed_pipe_is_missed_by_those_who_ask_for_it() -> None:

@@ -167,11 +167,7 @@ def test_annotations_that_it_can_never_predict(name: str, config: dict[str, Any]
 @pytest.mark.parametrize(
     ("source", "listener", "config"),
     [
-        (
-            "tok2vec",
-            {"@architectures": "spacy.Tok2VecListener.v1", "width": 16, "upstream": "*"},
-            {"model": PLAIN},
-        ),
+        ("tok2vec", {"@architectures": "spacy.Tok2VecListener.v1", "width": 16, "upstream": "*"}, {"model": PLAIN}),
         pytest.param("elmo", elmo_block(), files("random_a") | {"frozen": False}, marks=pytest.mark.slow),
     ],
 )

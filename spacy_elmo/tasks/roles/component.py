@@ -15,15 +15,7 @@ from thinc.api import Ops, Optimizer, set_dropout_rate
 
 from ...errors import AnnotationError, SettingsError, check_whole, shown
 from ...models.types import is_number
-from ..shared import (
-    ConfiguredPipe,
-    Scorer,
-    aligned,
-    default_tok2vec,
-    no_examples_error,
-    warn_of_lost,
-    warn_of_unknown,
-)
+from ..shared import ConfiguredPipe, Scorer, aligned, default_tok2vec, no_examples_error, warn_of_lost, warn_of_unknown
 from . import annotate, given_predicates, predicates_of, roles_of
 from .model import RoleModel, RoleScores, Row, row_batches, rows_of
 
