@@ -12,7 +12,6 @@ from spacy import registry
 from spacy.tokens import Doc
 from thinc.api import Model, fix_random_seed
 
-from spacy_elmo.errors import SettingsError
 from spacy_elmo.tasks.answers import make_question
 from spacy_elmo.tasks.answers import model as module
 from spacy_elmo.tasks.answers.model import AnswersModel, Similarity, build_answers, rows_of, shared_words
@@ -104,19 +103,6 @@ def test_long_contexts_are_read_in_windows() -> None:
     short = doc[: 3 + 20].as_doc()
     short.spans["question"], short.spans["context"] = [short[:2]], [short[3:]]
     np.testing.assert_allclose(scores[:15], model.predict([short])[0][:15], atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"longest_window": 0, "window_overlap": 0}, "longest_window is 0"),
-        ({"window_overlap": 400}, "longest_window is 400 and window_overlap is 400"),
-        ({"window_overlap": "100"}, r"window_overlap is '100'\. Expected whole numbers"),
-    ],
-)
-def test_wrong_windows_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(SettingsError, match=message):
-        build(**settings)
 
 
 def parts(question: str, context: str) -> Any:

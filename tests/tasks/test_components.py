@@ -20,7 +20,7 @@ from spacy.training import Corpus, Example
 from spacy.util import fix_random_seed
 from tasks import PLAIN, elmo_block
 
-from spacy_elmo.errors import AnnotationError, LostAnnotationsWarning
+from spacy_elmo.errors import AnnotationError, LostAnnotationsWarning, SettingsError
 
 SIZES: dict[str, dict[str, Any]] = {
     "answers": {"lstm_width": 16},
@@ -113,6 +113,34 @@ def test_the_same_seed_gives_the_same(name: str) -> None:
     fix_random_seed(4)
     train(nlp, name, 3, drop=0.2)
     assert saved(nlp, name) != first
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "model", "message"),
+    [
+        ("answers", {"n_best": 0}, {}, "n_best is 0. Expected a whole number, 1 or more"),
+        ("answers", {"longest_answer": 0}, {}, "longest_answer is 0"),
+        ("answers", {}, {"longest_window": 0, "window_overlap": 0}, "longest_window is 0"),
+        ("answers", {}, {"window_overlap": 400}, "longest_window is 400 and window_overlap is 400"),
+        ("answers", {}, {"window_overlap": "100"}, r"window_overlap is '100'\. Expected whole numbers"),
+        ("entailment", {}, {"lstm_width": -1}, "lstm_width is -1"),
+        ("entailment", {}, {"longest": "2"}, "longest is '2'"),
+        ("entailment", {}, {"nO": 0}, "nO is 0"),
+        ("semantic_roles", {"threshold": 1.5}, {}, "threshold is 1.5"),
+        ("semantic_roles", {"threshold": "0.5"}, {}, "threshold is '0.5'. Expected a number from 0 to 1"),
+        ("semantic_roles", {"reach": -1}, {}, "reach is -1"),
+        ("semantic_roles", {}, {"depth": 0}, "depth is 0"),
+        ("coreference", {}, {"antecedents": 0}, "antecedents is 0"),
+        ("coreference", {}, {"mentions_per_token": 1.5}, "mentions_per_token is 1.5"),
+        ("coreference", {}, {"mentions_per_token": "0.2"}, "mentions_per_token is '0.2'"),
+        ("coreference", {"prefix": "a b"}, {}, "prefix is 'a b'"),
+        ("coreference", {"prefix": "get"}, {}, "prefix is 'get', a name that spaCy or Python uses"),
+        ("coreference", {"prefix": "class"}, {}, "prefix is 'class', a name that spaCy or Python uses"),
+    ],
+)
+def test_settings_that_can_not_be_used(name: str, settings: Any, model: Any, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        spacy.blank("xx").add_pipe(name, config={"model": {"tok2vec": PLAIN} | model} | settings)
 
 
 @pytest.mark.parametrize(

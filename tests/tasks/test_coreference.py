@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from coreference_cases import SMALL, TEXTS, blank, bounds, examples, trained
+from coreference_cases import TEXTS, blank, bounds, examples, trained
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Example
 from spacy.util import fix_random_seed
 
-from spacy_elmo.errors import AnnotationError, SettingsError
+from spacy_elmo.errors import AnnotationError
 from spacy_elmo.tasks.coreference import PREFIX, annotate, clusters_of
 from spacy_elmo.tasks.coreference.component import clusters_from, gold_mentions, loss_of, targets_of
 from spacy_elmo.tasks.coreference.model import Scores
@@ -212,22 +212,6 @@ def test_wrong_clusters_are_refused_in_training(learned: Language) -> None:
     given[0].reference.spans["coref_clusters_2"] = [given[0].reference[0:1]]  # `annotate` would refuse it
     with pytest.raises(AnnotationError, match="in two clusters"):
         learned.update(given)
-
-
-@pytest.mark.parametrize(
-    ("model", "own", "message"),
-    [
-        ({"antecedents": 0}, {}, "antecedents is 0. Expected a whole number, 1 or more"),
-        ({"mentions_per_token": 1.5}, {}, "mentions_per_token is 1.5"),
-        ({"mentions_per_token": "0.2"}, {}, "mentions_per_token is '0.2'"),
-        ({}, {"prefix": "a b"}, "prefix is 'a b'"),
-        ({}, {"prefix": "get"}, "prefix is 'get', a name that spaCy or Python uses"),
-        ({}, {"prefix": "class"}, "prefix is 'class', a name that spaCy or Python uses"),
-    ],
-)
-def test_settings(model: dict[str, Any], own: dict[str, Any], message: str) -> None:
-    with pytest.raises(SettingsError, match=message):
-        spacy.blank("xx").add_pipe("coreference", config={"model": SMALL | model, **own})
 
 
 @pytest.mark.slow

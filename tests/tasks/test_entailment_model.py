@@ -9,7 +9,7 @@ import torch
 from spacy.tokens import Doc
 from thinc.api import Model
 
-from spacy_elmo.errors import AnnotationError, SettingsError
+from spacy_elmo.errors import AnnotationError
 from spacy_elmo.tasks.entailment import make_pair
 from spacy_elmo.tasks.entailment import model as module
 from spacy_elmo.tasks.entailment.model import Esim, build_entailment
@@ -143,9 +143,3 @@ def test_a_text_that_is_too_long_is_refused() -> None:
     model.initialize(X=docs(), Y=np.eye(3, dtype="f"))
     with pytest.raises(AnnotationError, match=r"has 6 tokens. Expected 5 at most: divide it, or raise model\.longest"):
         model.predict([make_pair(NLP, "a b c d e f", "a")])
-
-
-@pytest.mark.parametrize("sizes", [{"lstm_width": 0}, {"lstm_width": 4.0}, {"longest": 0}, {"nO": 0}])
-def test_wrong_sizes_are_refused(sizes: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError, match=f"{next(iter(sizes))} is"):
-        build_entailment(given_vectors([], []), **sizes)

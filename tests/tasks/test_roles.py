@@ -16,7 +16,7 @@ from spacy.training import Example
 from thinc.api import Model
 from torch.nn import functional as F
 
-from spacy_elmo.errors import AnnotationError, SettingsError, UnknownLabelWarning
+from spacy_elmo.errors import AnnotationError, UnknownLabelWarning
 from spacy_elmo.tasks.roles import (
     Role,
     annotate,
@@ -262,20 +262,6 @@ def test_no_predicates_given_and_none_looked_for() -> None:
     assert roles_in(nlp("")) == {}
     doc = doc_with("The dog slept", {}, nlp.vocab)
     assert roles_in(nlp(doc)) == {}
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"threshold": 1.5}, "threshold is 1.5"),
-        ({"threshold": "0.5"}, "threshold is '0.5'. Expected a number from 0 to 1"),
-        ({"reach": 0}, "reach is 0"),
-        ({"model": SMALL | {"depth": 0}}, "depth is 0"),
-    ],
-)
-def test_wrong_settings(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(SettingsError, match=message):
-        spacy.blank("xx").add_pipe("semantic_roles", config={"model": SMALL, **settings})
 
 
 # what it learns from: the tokens of the doc that is processed, which may be others than those that were annotated

@@ -10,9 +10,8 @@ from spacy.util import registry
 from spacy.vocab import Vocab
 from thinc.api import fix_random_seed
 
-from spacy_elmo.errors import SettingsError
 from spacy_elmo.tasks.roles import model as module
-from spacy_elmo.tasks.roles.model import RoleModel, RoleScores, Row, build_semantic_roles, rows_of
+from spacy_elmo.tasks.roles.model import RoleModel, RoleScores, Row, rows_of
 
 ROWS = [Row(0, 1, 0, 5), Row(0, 3, 2, 5), Row(2, 0, 0, 2), Row(0, 2, 0, 5)]
 
@@ -87,13 +86,6 @@ def test_no_rows() -> None:
     output, backprop = model.begin_update((docs(), lambda logits: []))
     assert output.roles == []
     backprop(RoleScores([np.zeros((len(doc), 1), dtype="f") for doc in docs()], [], []))
-
-
-@pytest.mark.parametrize("settings", [{"lstm_width": 0}, {"depth": True}])
-def test_wrong_sizes(settings: dict[str, Any]) -> None:
-    tok2vec = registry.resolve({"model": SMALL["tok2vec"]})["model"]
-    with pytest.raises(SettingsError, match=f"{next(iter(settings))} is .* whole number"):
-        build_semantic_roles(tok2vec, **settings)
 
 
 def doc_of(*sentences: int, bounds: bool = True) -> Doc:

@@ -17,7 +17,7 @@ from thinc.api import Adam, ArgsKwargs
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from spacy_elmo.errors import AnnotationError, SettingsError, UnknownLabelWarning, WeightsError, check_whole
+from spacy_elmo.errors import AnnotationError, SettingsError, UnknownLabelWarning, WeightsError
 from spacy_elmo.tasks.shared import (
     BiLSTM,
     TorchShim,
@@ -30,12 +30,6 @@ from spacy_elmo.tasks.shared import (
 
 NLP = spacy.blank("xx")
 KEYS = ("question", "context")
-
-
-@pytest.mark.parametrize("size", [0, -1, 1.5, True, "2", None])
-def test_what_is_no_size_is_refused(size: Any) -> None:
-    with pytest.raises(SettingsError, match=r"lstm_width is .*Expected a whole number, 1 or more"):
-        check_whole(depth=1, lstm_width=size)
 
 
 @pytest.mark.parametrize(
