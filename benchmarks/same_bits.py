@@ -41,30 +41,17 @@ PRECISIONS = ("float32", "bfloat16")
 OFFICIAL_FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
 SIZES = {"small": (1024, 128, 1), "original": (4096, 512, 2)}  # LSTM, projection, highway layers
 Found = Iterator[tuple[str, str]]  # names and hashes
-UNICODE = ["naïve", "Zürich", "coöperate", "Ελλάδα", "москва", "東京都", "北京", "😀", "👩\u200d🚀", "e\u0301tude"]
-UNICODE += ["…", "—", "“", "”"]
-UNICODE += ["ẞ", "Ἀ" * 30, "x" * 60, "3.14159", "$", "U.S.", "don't", "\u00a0", "  "]
+UNICODE = ["naïve", "Zürich", "coöperate", "Ελλάδα", "москва", "東京都", "北京", "😀", "👩\u200d🚀", "e\u0301tude", "…"]
+UNICODE += ["—", "“", "”", "ẞ", "Ἀ" * 30, "x" * 60, "3.14159", "$", "U.S.", "don't", "\u00a0", "  "]
 TIMES = ("seconds", "tokens_per_second")  # of metrics.jsonl: no two runs have the same
-PRETRAIN = {  # beside the defaults of `init-pretrain-config`
-    "bilm.lstm.dim": "128",
-    "bilm.lstm.projection_dim": "64",
-    "bilm.char_cnn.filters": "[[1, 16], [2, 16], [3, 32], [4, 64]]",
-    "corpus.shuffle_block": "64",
-    "vocabulary.size": "2000",
-    "vocabulary.min_count": "1",
-    "training.streams": "16",
-    "training.total_tokens": "3200",
-    "training.precision": "float32",
-    "training.softmax.kind": "sampled",
-    "training.softmax.negatives": "256",
-    "training.softmax.cutoffs": "[200, 800]",
-    "training.optimizer.name": "adamw",
-    "training.optimizer.learning_rate": "0.004",
-    "training.schedule.warmup_steps": "3",
-    "evaluation.every": "5",
-    "evaluation.checkpoint_every": "5",
-    "evaluation.sentences": "50",
-}
+# beside the defaults of `init-pretrain-config`
+PRETRAIN = {"bilm.lstm.dim": "128", "bilm.lstm.projection_dim": "64", "corpus.shuffle_block": "64"}
+PRETRAIN |= {"bilm.char_cnn.filters": "[[1, 16], [2, 16], [3, 32], [4, 64]]", "training.schedule.warmup_steps": "3"}
+PRETRAIN |= {"vocabulary.size": "2000", "vocabulary.min_count": "1", "training.streams": "16"}
+PRETRAIN |= {"training.total_tokens": "3200", "training.precision": "float32", "training.softmax.kind": "sampled"}
+PRETRAIN |= {"training.softmax.negatives": "256", "training.softmax.cutoffs": "[200, 800]"}
+PRETRAIN |= {"training.optimizer.name": "adamw", "training.optimizer.learning_rate": "0.004"}
+PRETRAIN |= {f"evaluation.{name}": n for name, n in {"every": "5", "checkpoint_every": "5", "sentences": "50"}.items()}
 ADAGRAD = {"name": "adagrad", "learning_rate": "0.2", "clip_norm": "10.0", "loss_scale": "20.0"}
 ADAGRAD = {f"training.optimizer.{name}": value for name, value in ADAGRAD.items()}
 NETWORKS = {
@@ -82,6 +69,20 @@ NETWORKS = {
     "adaptive, bfloat16": {"training.softmax.kind": "adaptive", "training.precision": "bfloat16"},
     "four workers": {"training.workers": "4"},
 }
+
+
+LISTENER = {"@architectures": "spacy-elmo.Listener.v1", "width": 256, "upstream": "elmo"}
+EMBED = {"@architectures": "spacy.MultiHashEmbed.v2", "width": 32, "attrs": ["NORM", "SHAPE"], "rows": [500, 500]}
+EMBED |= {"include_static_vectors": False}
+ENCODE = {
+    "@architectures": "spacy.MaxoutWindowEncoder.v2",
+    "width": 32,
+    "window_size": 1,
+    "maxout_pieces": 2,
+    "depth": 1,
+}
+MIXED = {"@architectures": "spacy-elmo.Tok2Vec.v1", "source": LISTENER, "mix": {"@layers": "spacy-elmo.ScalarMix.v1"}}
+TOK2VEC = {"@architectures": "spacy-elmo.ElmoTok2Vec.v1", "embed": EMBED, "encode": ENCODE, "elmo": MIXED}
 
 
 def digest(*values: Any) -> str:
@@ -146,38 +147,33 @@ def sentences(n: int, seed: int) -> list[list[str]]:
 
 def write_inputs(data: Path) -> None:
     """Write the biLMs of random weights and the texts, if they are not there."""
-    data.mkdir(parents=True, exist_ok=True)
-    for name, (dim, projection, n_highway) in SIZES.items():
-        if not (data / name / "weights.hdf5").exists():
-            write_bilm(data / name, dim, projection, n_highway)
-    for name, n, seed in (("train", 800, 1), ("heldout", 80, 2)):
-        lines = [" ".join(word for word in words if word.strip()) for words in sentences(n, seed)]
-        (data / f"{name}.txt").write_text("\n".join(filter(None, lines)) + "\n", encoding="utf-8")
-
-
-def write_bilm(folder: Path, dim: int, projection: int, n_highway: int) -> None:
-    """Write options.json and weights.hdf5, random weights from seed 0."""
     import torch
 
     from spacy_elmo.formats import read_options, write_weights
     from spacy_elmo.modules import BiLM
 
-    folder.mkdir(parents=True, exist_ok=True)
-    lstm = {"dim": dim, "projection_dim": projection, "n_layers": 2, "cell_clip": 3, "proj_clip": 3}
-    lstm["use_skip_connections"] = True
-    cnn = {"embedding": {"dim": 16}, "filters": OFFICIAL_FILTERS, "n_highway": n_highway, "n_characters": 262}
-    cnn |= {"max_characters_per_token": 50, "activation": "relu"}
-    (folder / "options.json").write_text(json.dumps({"lstm": lstm, "char_cnn": cnn}), encoding="utf-8")
-    bilm = BiLM(read_options(folder / "options.json"))
-    bilm.reset_parameters(torch.Generator().manual_seed(0))
-    write_weights(folder / "weights.hdf5", bilm.options, bilm.to_arrays())
+    for name, (dim, projection, n_highway) in SIZES.items():
+        folder = data / name
+        if (folder / "weights.hdf5").exists():
+            continue
+        folder.mkdir(parents=True, exist_ok=True)
+        lstm = {"dim": dim, "projection_dim": projection, "n_layers": 2, "cell_clip": 3, "proj_clip": 3}
+        lstm["use_skip_connections"] = True
+        cnn = {"embedding": {"dim": 16}, "filters": OFFICIAL_FILTERS, "n_highway": n_highway, "n_characters": 262}
+        cnn |= {"max_characters_per_token": 50, "activation": "relu"}
+        (folder / "options.json").write_text(json.dumps({"lstm": lstm, "char_cnn": cnn}), encoding="utf-8")
+        bilm = BiLM(read_options(folder / "options.json"))
+        bilm.reset_parameters(torch.Generator().manual_seed(0))
+        write_weights(folder / "weights.hdf5", bilm.options, bilm.to_arrays())
+    for name, n, seed in (("train", 800, 1), ("heldout", 80, 2)):
+        lines = [" ".join(word for word in words if word.strip()) for words in sentences(n, seed)]
+        (data / f"{name}.txt").write_text("\n".join(filter(None, lines)) + "\n", encoding="utf-8")
 
 
 def layers_of(data: Path, size: str, words: list[list[str]], batch: int, starts: Any = None, **more: Any) -> str:
-    """SHA-256 of the layers and mixes of some docs.
+    """SHA-256 of the layers and mixes of docs of these words.
 
-    words: a doc each. batch: docs of a batch. starts: for each doc, which words begin a sentence; None: a doc is one
-    sentence. more: settings of the model.
+    starts: for each doc, which words begin a sentence; None: a doc is one sentence. more: settings of the model.
     """
     import spacy
     from spacy.tokens import Doc
@@ -255,7 +251,7 @@ def run_digests(folder: Path) -> dict[str, str]:
 
 
 def pretrained(name: str, changes: dict[str, str], data: Path, folder: Path) -> Found:
-    """Run `pretrain` for ten steps and hash what it writes. changes: settings and their values."""
+    """Run `pretrain` for ten steps and hash what it writes."""
     config = str(folder.parent / f"{folder.name}.cfg")
     texts = [part for key in ("train", "heldout") for part in (f"--{key}", str(data / f"{key}.txt"))]
     command("init-pretrain-config", config, *texts)
@@ -284,36 +280,8 @@ def update(data: Path, folder: Path) -> Found:
         yield from updated(name, {"frozen": frozen, "model": {"precision": precision}}, folder / name.replace(" ", "_"))
 
 
-LISTENER = {"@architectures": "spacy-elmo.Listener.v1", "width": 256, "upstream": "elmo"}
-TOK2VEC = {
-    "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
-    "embed": {
-        "@architectures": "spacy.MultiHashEmbed.v2",
-        "width": 32,
-        "attrs": ["NORM", "SHAPE"],
-        "rows": [500, 500],
-        "include_static_vectors": False,
-    },
-    "encode": {
-        "@architectures": "spacy.MaxoutWindowEncoder.v2",
-        "width": 32,
-        "window_size": 1,
-        "maxout_pieces": 2,
-        "depth": 1,
-    },
-    "elmo": {
-        "@architectures": "spacy-elmo.Tok2Vec.v1",
-        "source": LISTENER,
-        "mix": {"@layers": "spacy-elmo.ScalarMix.v1"},
-    },
-}
-
-
 def updated(name: str, elmo: dict[str, Any], folder: Path) -> Found:
-    """Train a tagger with ELMo for ten steps; hash losses, the pipeline's files and what it predicts.
-
-    elmo: settings of the pipe.
-    """
+    """Train a tagger with ELMo for ten steps; hash losses, the pipeline's files and what it predicts."""
     import spacy
     import torch
     from spacy.tokens import Doc
@@ -364,30 +332,14 @@ def plain(data: Path, folder: Path) -> Found:
 PARTS = {"layers": layers, "embed": embed, "pretrain": pretrain, "update": update, "plain": plain}
 
 
-def run_part(name: str, data: Path, threads: int) -> dict[str, str]:
-    """Run a part in this process. threads: of torch."""
-    import torch
-
-    torch.set_num_threads(threads)
-    found = {}
-    with tempfile.TemporaryDirectory(prefix="same_bits.") as folder:
-        for key, value in PARTS[name](data, Path(folder)):
-            found[key] = value
-            print(f"{key:60} {value}", file=sys.stderr, flush=True)
-    return found
-
-
 def compare(found: dict[str, str], path: Path) -> int:
     """Print what differs from the JSON file of another run, and return how many hashes do."""
     other = json.loads(path.read_text(encoding="utf-8"))
     bad = [name for name in found if other.get(name) != found[name]]
     missing = [name for name in other if name not in found]
-    print("\n| | hashes |\n| --- | --: |")
-    print(f"| equal | {len(found) - len(bad)} |\n| different | {len(bad)} |\n| in the other alone | {len(missing)} |")
-    for name in bad:
-        print(f"{'DIFFERENT' if name in other else 'new'}: {name}")
-    for name in missing:
-        print(f"only there: {name}")
+    print(f"{len(found) - len(bad)} equal, {len(bad)} different, {len(missing)} in the other alone")
+    for name in bad + missing:
+        print(f"{'DIFFERENT' if name in other and name in found else 'new' if name in found else 'only there'}: {name}")
     return len(bad)
 
 
@@ -401,12 +353,18 @@ def main() -> None:
     parser.add_argument("--compare", type=Path, help="file of another run; exit code 1 if anything differs")
     parser.add_argument("--part", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    data = args.data.resolve()
+    data, found = args.data.resolve(), dict[str, str]()
     if args.part:
-        print(json.dumps(run_part(args.part, data, args.threads)))
+        import torch
+
+        torch.set_num_threads(args.threads)
+        with tempfile.TemporaryDirectory(prefix="same_bits.") as folder:
+            for key, value in PARTS[args.part](data, Path(folder)):
+                found[key] = value
+                print(f"{key:60} {value}", file=sys.stderr, flush=True)
+        print(json.dumps(found))
         return
     write_inputs(data)
-    found: dict[str, str] = {}
     for part in args.parts.split(","):
         line = [sys.executable, __file__, "--data", str(data), "--part", part, "--threads", str(args.threads)]
         environment = os.environ | ({"SPACY_ELMO_KERNELS": "0"} if part == "plain" else {})

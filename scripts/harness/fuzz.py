@@ -26,6 +26,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 from random import Random
@@ -75,14 +76,10 @@ class Target(NamedTuple):
 # Random changes. The same generator makes the same changes
 
 NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 2**63 - 1, 2**64 - 1)
-ODD_TEXTS = (
-    *("", " ", "\0", "\ufeff", "\ud800", "\udfff", "\u2028", "\x85", "\r", "\u202e", "e\u0301" * 50, "👩‍👩‍👧"),
-    *("\U0010ffff", "a" * 100_000, "../../etc/passwd", "${paths.train}", "{0.__class__}", "%s%n", "NaN", "1e999"),
-)
-JSON_VALUES: tuple[Any, ...] = (
-    *(None, True, False, 0, -1, 1, 2**31, 2**63, -(2**63), 2**200, 10**400, 0.5, 1e308, float("nan"), float("inf")),
-    *([], {}, [[]], [1, 2], {"a": 1}, [None] * 50, *ODD_TEXTS),
-)
+ODD_TEXTS: tuple[str, ...] = ("", " ", "\0", "\ufeff", "\ud800", "\u2028", "\r", "\u202e", "e\u0301" * 50, "👩‍👩‍👧", "\U0010ffff")
+ODD_TEXTS += ("a" * 100_000, "../../etc/passwd", "${paths.train}", "{0.__class__}", "%s%n", "NaN", "1e999")
+ODD_NUMBERS = (0, -1, 1, 2**31, 2**63, -(2**63), 2**200, 10**400, 0.5, 1e308, float("nan"), float("inf"))
+JSON_VALUES: tuple[Any, ...] = (None, True, [], {}, [[]], [1, 2], {"a": 1}, [None] * 50, *ODD_NUMBERS, *ODD_TEXTS)
 ODD_VALUES = (*JSON_VALUES, b"", b"\xff\xfe")
 
 
@@ -92,131 +89,103 @@ def mutated(data: bytes, random: Random) -> bytes:
     for _ in range(random.choice((1, 1, 1, 2, 3, 8))):
         if not changed:
             return random.randbytes(random.randint(1, 20))
-        place, kind, source = random.randrange(len(changed)), random.randrange(8), random.randrange(len(changed))
+        place, source = random.randrange(len(changed)), random.randrange(len(changed))
         end = min(len(changed), place + random.choice((1, 2, 4, 8, 64, 512)))
+        kind, size = random.randrange(7), random.choice((1, 2, 4, 8))
         if kind <= 1:
             changed[place] ^= 1 << random.randrange(8)
         elif kind == 2:
-            changed[place:end] = random.randbytes(end - place)
-        elif kind == 3:
-            size = random.choice((1, 2, 4, 8))
             number = random.choice(NUMBERS) & (256**size - 1)
             changed[place : place + size] = number.to_bytes(size, random.choice(("little", "big")))
-        elif kind == 4:
-            del changed[place:end]
-        elif kind == 5:
-            changed[place:end] = changed[source : source + end - place]
-        elif kind == 6:
-            changed[place:place] = changed[source : source + end - place]
-        else:
-            del changed[place:]
+        elif kind == 3:
+            changed[place:] = b""
+        else:  # a block becomes random, is cut out, or is replaced by another one
+            new = (random.randbytes(end - place), b"", changed[source : source + end - place])[kind - 4]
+            changed[place : random.choice((place, end))] = new
     return bytes(changed)
 
 
 def changed_tree(tree: Any, random: Random, odd: Sequence[Any]) -> Any:
     """Return a copy of a tree of dicts and lists, in which up to 3 places have odd or others' values, or are gone."""
-    tree = copy.deepcopy(tree)
+    holder_of_all = [copy.deepcopy(tree)]
     for _ in range(random.choice((1, 1, 2, 3))):
-        places = list(_places(tree))
-        if not places:
-            return copy.deepcopy(random.choice(odd))
-        holder, key = random.choice(places)
-        kind = random.randrange(6)
-        if kind == 0:
+        places, holders = [], [holder_of_all]
+        while holders:
+            holder: Any = holders.pop()
+            inside = [(holder, key) for key in (holder if isinstance(holder, dict) else range(len(holder)))]
+            holders += [holder[key] for _, key in inside if isinstance(holder[key], (dict, list))]
+            places += inside
+        holder, key = random.choice(places[1:] or places)
+        (other, name), kind, value = random.choice(places), random.randrange(6), copy.deepcopy(random.choice(odd))
+        if kind == 0 and holder is not holder_of_all:
             del holder[key]
         elif kind == 1:
-            other, name = random.choice(places)
-            if isinstance(other, dict) or name < len(other):
-                holder[key] = copy.deepcopy(other[name])
+            holder[key] = copy.deepcopy(other[name])
         elif kind == 2 and isinstance(holder, dict):
-            holder[random.choice((*ODD_TEXTS[:12], "extra"))] = copy.deepcopy(random.choice(odd))
+            holder[random.choice((*ODD_TEXTS[:10], "extra"))] = value
         elif kind == 3 and isinstance(holder[key], bytes):
             holder[key] = mutated(holder[key], random)
         elif kind == 4:
             for _ in range(random.choice((1, 2, 200))):
                 holder[key] = [holder[key]]
         else:
-            holder[key] = copy.deepcopy(random.choice(odd))
-    return tree
-
-
-def _places(tree: Any) -> list[tuple[Any, Any]]:
-    found: list[tuple[Any, Any]] = []
-    keys: Sequence[Any] = list(tree) if isinstance(tree, dict) else range(len(tree)) if isinstance(tree, list) else ()
-    for key in keys:
-        found += [(tree, key), *_places(tree[key])]
-    return found
+            holder[key] = value
+    return holder_of_all[0]
 
 
 # HDF5: changed bytes, and valid files of another structure than expected
 
 TYPES = ("<f4", ">f4", "<f2", "<f8", "<i4", "u1", "?", "<c8", "S7", [("a", "<f4"), ("b", "<i2")])
-FILTERS: tuple[dict[str, Any], ...] = (
-    *({"compression": "gzip"}, {"compression": "lzf"}, {"shuffle": True}, {"fletcher32": True}),
-    *({"scaleoffset": 2}, {"compression": "szip"}),
-)
+FILTERS: tuple[dict[str, Any], ...] = ({"compression": "gzip"}, {"compression": "lzf"}, {"shuffle": True})
+FILTERS += ({"fletcher32": True}, {"scaleoffset": 2}, {"compression": "szip"})
+REFUSED = (ValueError, TypeError, OSError, RuntimeError, KeyError, OverflowError, MemoryError)  # by h5py itself
 
 
 def restructured(path: Path, random: Random) -> None:
     """Replace up to four datasets or groups of a file by something else, or add something."""
-    refused = (ValueError, TypeError, OSError, RuntimeError, KeyError, OverflowError, MemoryError)
-    with suppress(*refused), h5py.File(path, "a") as file:  # h5py itself refuses some of them
+    with suppress(*REFUSED), h5py.File(path, "a") as file:
         for _ in range(random.choice((1, 1, 2, 4))):
             names: list[str] = []
             file.visit(names.append)
-            if not names:
-                return
             name = random.choice(names)
-            values = np.zeros(3, np.float32)
+            shape = (3,)
             if isinstance(file[name], h5py.Dataset) and (file[name].size or 0) < 10_000:
-                values = np.ones(file[name].shape, np.float32)
+                shape = file[name].shape
             if random.random() < 0.1:
-                name += random.choice(ODD_TEXTS[:4]).replace("\0", "") + "x"
+                name += "x"
             else:
                 del file[name]
-            random.choice(_others(file, name, values, random))()
+            _write_odd(file, name, shape, random)
 
 
-def _others(file: h5py.File, name: str, values: np.ndarray, random: Random) -> list[Callable[[], object]]:
-    """Return what writes something odd under a name. values: what one expects there."""
-    shape, choice = values.shape, random.choice
+def _write_odd(file: h5py.File, name: str, shape: tuple[int, ...], random: Random) -> None:
+    """Write something odd under a name. shape: what one expects there."""
+    choice, values, new = random.choice, np.ones(shape, np.float32), partial(file.create_dataset, name)
     odd_shape = choice(((), (0,), (1,), shape[::-1], (*shape, 1), (1,) * 32, shape[1:]))
-    huge = choice((shape, (2**40,), (2**40, 8), (2**62,)))
-    target = choice(("/", "/none", f"/{name}/.", "char_embed"))
+    huge = choice((shape, (2**40,), (2**40, 8), (2**62,)))  # of which the file holds nothing
+    large = choice(((2**12, 2**12), (2**28,), (2**24, 8)))  # of which it holds zeros, packed
+    chunks = tuple(max(1, n // choice((1, 2, 3))) for n in shape)
+    target, place = choice(("/", "/none", f"/{name}/.", "char_embed")), choice(("file.hdf5", ".", "/etc/passwd"))
     fill = choice((0.0, float("nan"), 1e38))
-    new, odd_values = file.create_dataset, np.full(shape, choice((np.nan, np.inf, 3e38, 1e-45)), np.float32)
-
-    def virtual() -> None:
-        layout = h5py.VirtualLayout(shape, "<f4")
-        layout[...] = h5py.VirtualSource(choice(("file.hdf5", ".", "/etc/passwd")), name, shape)
-        file.create_virtual_dataset(name, layout)
-
-    def zeros() -> None:  # they take little room in the file and much in memory
-        size = choice(((2**12, 2**12), (2**28,), (2**24, 8)))
-        new(name, size, "<f4", chunks=True, compression="gzip")[(slice(0, 1),) * len(size)] = 1.0
-
-    def put(value: object) -> None:
-        file[name] = value
-
-    return [
-        lambda: new(name, shape, np.dtype(choice(TYPES))),
-        lambda: new(name, odd_shape, "<f4"),
-        # of any size, of which the file holds nothing
-        lambda: new(name, huge, "<f4", fillvalue=fill),
-        lambda: new(name, huge, "<f4", chunks=tuple(min(n, 1024) for n in huge), fillvalue=fill),
-        lambda: new(name, data=values, chunks=tuple(max(1, n // choice((1, 2, 3))) for n in shape), **choice(FILTERS)),
-        zeros,
-        lambda: put(h5py.SoftLink(target)),
-        lambda: put(h5py.ExternalLink(choice(("file.hdf5", "/etc/passwd")), target)),
-        lambda: put(file["/"]),
-        virtual,
-        lambda: new(name, shape, "<f4", external=[("/etc/passwd", 0, h5py.h5f.UNLIMITED)]),
-        lambda: new(name, (3,), choice((h5py.ref_dtype, h5py.regionref_dtype, h5py.string_dtype()))),
+    layout = h5py.VirtualLayout(shape, "<f4")
+    layout[...] = h5py.VirtualSource(place, name, shape)
+    links = (h5py.SoftLink(target), h5py.ExternalLink(place, target), file["/"], np.dtype("<f4"))
+    writers: list[Callable[[], object]] = [
+        lambda: new(shape, np.dtype(choice(TYPES))),
+        lambda: new(odd_shape, "<f4"),
+        lambda: new(huge, "<f4", fillvalue=fill),
+        lambda: new(huge, "<f4", chunks=tuple(min(n, 1024) for n in huge), fillvalue=fill),
+        lambda: new(large, "<f4", chunks=True, compression="gzip").__setitem__((slice(0, 1),) * len(large), 1.0),
+        lambda: new(data=values, chunks=chunks, **choice(FILTERS)),
+        lambda: new(shape, "<f4", external=[("/etc/passwd", 0, h5py.h5f.UNLIMITED)]),
+        lambda: new((3,), choice((h5py.ref_dtype, h5py.regionref_dtype, h5py.string_dtype()))),
+        lambda: new(data=values * choice((np.nan, np.inf, 3e38, 1e-45))),
+        lambda: new(data=values).attrs.create("x", choice(("a" * 60_000, np.zeros(5000)))),
+        lambda: file.create_virtual_dataset(name, layout),
         lambda: file.create_group(name),
-        lambda: put(np.dtype("<f4")),
-        lambda: new(name, data=odd_values),
-        lambda: new(name, data=values).attrs.create("x", choice(("a" * 60_000, np.zeros(5000)))),
+        *(partial(file.__setitem__, name, link) for link in links),
     ]
+    choice(writers)()
 
 
 def hdf5_target(valid: bytes, load: Callable[..., object]) -> Target:
@@ -228,8 +197,7 @@ def hdf5_target(valid: bytes, load: Callable[..., object]) -> Target:
             path.write_bytes(mutated(valid, random))
             return
         path.write_bytes(valid)
-        code = forked(restructured, path, Random(random.random()))  # libhdf5 crashes on some of what it is to write
-        if code:
+        if code := forked(restructured, path, Random(random.random())):  # libhdf5 crashes on some of what it writes
             print(f"what writes an input was ended by {code}", file=sys.stderr, flush=True)
         if random.random() < 0.2:
             path.write_bytes(mutated(path.read_bytes(), random))
@@ -259,7 +227,7 @@ def options(folder: Path) -> Target:
 
     def make(folder: Path, random: Random) -> None:
         changed = json.dumps(changed_tree(json.loads(valid), random, JSON_VALUES)).encode("utf8", "surrogatepass")
-        _write(folder / "options.json", mutated(valid, random) if random.random() < 0.4 else changed)
+        (folder / "options.json").write_bytes(mutated(valid, random) if random.random() < 0.4 else changed)
 
     return Target(make, lambda folder: read_options(folder / "options.json"))
 
@@ -269,18 +237,15 @@ def weights(folder: Path) -> Target:
     return hdf5_target(valid, lambda path, untrusted: read_weights(path, OPTIONS, untrusted=untrusted))
 
 
-def softmax(folder: Path) -> Target:
-    return _output_layer(folder, Softmax(30, 8))
-
-
-def adaptive(folder: Path) -> Target:
-    return _output_layer(folder, AdaptiveSoftmax(30, 16, (5, 15)))
-
-
-def _output_layer(folder: Path, layer: Softmax | AdaptiveSoftmax) -> Target:
+def softmax(folder: Path, layer: Softmax | AdaptiveSoftmax | None = None) -> Target:
+    layer = layer or Softmax(30, 8)
     layer.reset_parameters(generator=torch.Generator().manual_seed(0))
     write_output_layer(folder / "softmax.hdf5", layer, np.float32)
     return hdf5_target((folder / "softmax.hdf5").read_bytes(), read_output_layer)
+
+
+def adaptive(folder: Path) -> Target:
+    return softmax(folder, AdaptiveSoftmax(30, 16, (5, 15)))
 
 
 def vectors(folder: Path) -> Target:
@@ -294,10 +259,11 @@ def vectors(folder: Path) -> Target:
 def pipeline_bytes(folder: Path) -> Target:
     new = _pipes(folder)
     valid = new().to_bytes()
-    return Target(
-        lambda folder, random: _write(folder / "pipe.bin", changed_message(valid, random)),
-        lambda folder: _use(new().from_bytes((folder / "pipe.bin").read_bytes())),
-    )
+
+    def make(folder: Path, random: Random) -> None:
+        (folder / "pipe.bin").write_bytes(changed_message(valid, random))
+
+    return Target(make, lambda folder: _use(new().from_bytes((folder / "pipe.bin").read_bytes())))
 
 
 def pipeline_folders(folder: Path) -> Target:
@@ -332,10 +298,6 @@ def _use(pipe: Any) -> None:
     pipe.set_annotations(docs, pipe.predict(docs))
 
 
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
-
-
 def changed_message(data: bytes, random: Random) -> bytes:
     """Return msgpack with another tree, also inside of bytes that are msgpack themselves, or with other bytes."""
 
@@ -356,7 +318,7 @@ def changed_message(data: bytes, random: Random) -> bytes:
             return {key: packed(value) for key, value in tree.items()}
         return [packed(value) for value in tree] if isinstance(tree, list) else tree
 
-    if random.random() >= 0.4:
+    if random.random() < 0.6:
         with suppress(Exception):  # it is no msgpack, or msgpack has no such values
             tree = unpacked(srsly.msgpack_loads(data))
             return bytes(srsly.msgpack_dumps(packed(changed_tree(tree, random, ODD_VALUES))))
@@ -377,7 +339,7 @@ def forked(work: Callable[..., None], *arguments: object) -> int | None:
 
 
 def _read(target: Target, seeds: Iterable[int], folder: Path, current: Synchronized[int]) -> None:
-    """Read one input after another until one has a finding, which is written to finding.txt."""
+    """Read one input after another until one has a finding, which goes to finding.txt."""
     warnings.simplefilter("ignore")
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + BYTES,) * 2)
@@ -461,7 +423,7 @@ def main() -> None:
     torch.set_num_threads(1)  # a process with threads can't be forked safely
     if args.seed is None:
         found = [fuzz(name, args.minutes) for name in ([args.target] if args.target else TARGETS)]
-        sys.exit(int(sum(found) > 0))
+        sys.exit(int(any(found)))
     folder = FOUND / args.target / f"again-{args.seed}"
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as samples:
