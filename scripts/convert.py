@@ -15,6 +15,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -33,38 +34,44 @@ from spacy_elmo.tasks.roles import PREDICATES, roles_key
 from .assets import prepared_or_given
 from .shared import read_lines, run_command, write_docs
 
+SENTENCES = "sentences"  # a span group, because spaCy gives predicted docs no sentences of the corpus
+
+
+@contextmanager
+def expecting(what: str, place: object) -> Iterator[None]:
+    """Raise CorpusError if what is read at a place has another form. what: that is expected there."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise CorpusError(f"{place}: {type(error).__name__}: {error}. Expected {what}.") from error
+
+
+def blocks(path: Path, *marks: str) -> Iterator[list[tuple[int, str]]]:
+    """Yield the lines between blank ones, with their numbers, and an empty block for each line that begins with a mark.
+
+    Lines with nothing but blanks and tabs are blank.
+    """
+    block: list[tuple[int, str]] = []
+    for number, line in enumerate([*read_lines(path), ""], 1):
+        marked = line.startswith(marks or ("\0",))
+        if line.strip() and not marked:
+            block.append((number, line))
+            continue
+        if block:
+            yield block
+        if marked:
+            yield []
+        block = []
+
+
+def begun(lengths: Iterable[int]) -> list[bool | int | None]:
+    """Return for each word whether it begins a sentence. lengths: of the sentences."""
+    return [i == 0 for n in lengths for i in range(n)]
+
+
 # Entities
 
-SENTENCES = "sentences"  # a span group, because spaCy gives predicted docs no sentences of the corpus
 _TAG = re.compile(r"O|[BI]-[^\s,]+")
-_ARTICLE = "-DOCSTART-"
-Sentence = tuple[list[str], list[str]]
-
-
-def _read_articles(path: Path) -> Iterator[list[Sentence]]:
-    """Yield the sentences of each article: words and BIO tags."""
-    article: list[Sentence] = []
-    words: list[str] = []
-    tags: list[str] = []
-    for number, line in enumerate([*read_lines(path), _ARTICLE], 1):
-        begins = line.startswith(_ARTICLE)
-        if line.strip() and not begins:
-            word, _, tag = (part.strip() for part in line.partition("\t"))
-            if not _TAG.fullmatch(tag) or (tag != "O" and not word):
-                raise CorpusError(
-                    f"{path}, line {number}: expected a word, a tab and a tag, which is O, or B- or I- and a type; got "
-                    f"{line!r}."
-                )
-            if word:
-                words.append(word)
-                tags.append(tag)
-            continue
-        if words:
-            article.append((words, tags))
-            words, tags = [], []
-        if article and begins:
-            yield article
-            article = []
 
 
 def conll(
@@ -81,16 +88,27 @@ def conll(
     vocab = Vocab()
 
     def docs() -> Iterator[Doc]:
-        read = _read_articles(source)
-        for sentences in read if articles else ([one] for article in read for one in article):
-            words = [word for own, _ in sentences for word in own]
-            starts: list[bool | int | None] = [i == 0 for own, _ in sentences for i in range(len(own))]
-            tags = [tag for _, own in sentences for tag in iob_to_biluo(own)]  # no entity goes on in the next sentence
-            doc = Doc(vocab, words=words, sent_starts=starts)
+        article: list[list[tuple[str, str]]] = []
+        for block in [*blocks(source, "-DOCSTART-"), []]:
+            sentence = []
+            for number, line in block:
+                word, _, tag = (part.strip() for part in line.partition("\t"))
+                if not _TAG.fullmatch(tag) or (tag != "O" and not word):
+                    form = "a word, a tab and a tag, which is O, or B- or I- and a type"
+                    raise CorpusError(f"{source}, line {number}: got {line!r}. Expected {form}.")
+                sentence += [(word, tag)] if word else []
+            article += [sentence] if sentence else []
+            if not article or (articles and block):
+                continue
+            starts = begun(map(len, article))
+            doc = Doc(vocab, words=[word for one in article for word, _ in one], sent_starts=starts)
+            # no entity goes on in the next sentence
+            tags = [tag for one in article for tag in iob_to_biluo([tag for _, tag in one])]
             doc.set_ents(biluo_tags_to_spans(doc, tags), default="outside")
             if articles:
                 doc.spans[SENTENCES] = list(doc.sents)
             yield doc
+            article = []
 
     write_docs(source, docs(), target)
 
@@ -102,64 +120,35 @@ _SENTIMENT = re.compile(r"__label__(\S+)\t(.*\S.*)")
 
 def sst(source: Path, target: Path) -> None:
     """Convert classes of sentences in fastText's format (`__label__N`, tab, words with blanks), a doc for each line."""
-    vocab, examples = Vocab(), []
+    vocab, docs = Vocab(), []
     for number, line in enumerate(read_lines(source), 1):
         if line.strip():
             match = _SENTIMENT.fullmatch(line)
             if match is None:
                 raise CorpusError(
-                    f"{source}, line {number}: expected __label__, a name, a tab and a text; got {line!r}."
+                    f"{source}, line {number}: got {line!r}. Expected __label__, a name, a tab and a text."
                 )
-            examples.append((match[1], Doc(vocab, words=match[2].split())))
-    labels = sorted({label for label, _ in examples})
-    for label, doc in examples:
+            docs.append((match[1], Doc(vocab, words=match[2].split())))
+    labels = sorted({label for label, _ in docs})
+    for label, doc in docs:
         doc.cats = {other: float(other == label) for other in labels}
-    write_docs(source, [doc for _, doc in examples], target)
+    write_docs(source, [doc for _, doc in docs], target)
 
 
 # Semantic roles
 
-_ROLE = re.compile(r"(?:\(([^\s()*]+))?\*(\))?")
+_ROLE = re.compile(r"\*|\(([^\s()*]+)\*(?: \*)*\)")  # no role, or a role and the words inside it
 _FRAME, _FIRST_ROLE = 4, 5
 
 
-def _read_columns(path: Path) -> Iterator[tuple[int, list[list[str]]]]:
-    """Yield the number of the first line of each sentence, and the columns of its words."""
-    rows: list[list[str]] = []
-    for number, line in enumerate([*read_lines(path), ""], 1):
-        if line.startswith("# "):
-            continue
-        if line.strip():
-            rows.append(line.split("\t"))
-            if len(rows[-1]) < _FIRST_ROLE or len(rows[-1]) != len(rows[0]) or not rows[-1][0].strip():
-                raise CorpusError(
-                    f"{path}, line {number}: expected a word, two tags, lemma and frame, and as many columns of roles "
-                    f"as the other lines of the sentence have, divided by tabs; got {line!r}."
-                )
-        elif rows:
-            yield number - len(rows), rows
-            rows = []
-
-
-def _roles_in(column: list[str], path: Path, first: int) -> list[tuple[int, int, str]]:
-    """Return start, end and label of the roles in a column. first: number of its first line."""
-    spans: list[tuple[int, int, str]] = []
-    start: int | None = None
-    label = ""
-    for place, text in enumerate([*column, "*"]):
-        match = _ROLE.fullmatch(text)
-        late = place == len(column) and start is not None
-        if match is None or late or (match[1] and start is not None) or (match[2] and not match[1] and start is None):
-            line = first + min(place, len(column) - 1)
-            raise CorpusError(
-                f"{path}, line {line}: the role is {text!r}. Expected *, or brackets like (ARG0* ... *), not nested."
-            )
-        if match[1]:
-            start, label = place, match[1]
-        if match[2] and start is not None:
-            spans.append((start, place + 1, label))
-            start = None
-    return spans
+def roles_in(column: Sequence[str]) -> list[tuple[int, int, str]]:
+    """Return start, end and label of the roles in a column. Raises ValueError if the brackets are not balanced."""
+    text = " ".join(column)
+    matches = list(_ROLE.finditer(text))
+    if " ".join(match[0] for match in matches) != text:
+        raise ValueError(f"got the roles {text!r}")
+    starts = [(match, text.count(" ", 0, match.start())) for match in matches]
+    return [(start, start + match[0].count(" ") + 1, match[1]) for match, start in starts if match[1]]
 
 
 def roles(source: Path, target: Path) -> None:
@@ -169,19 +158,21 @@ def roles(source: Path, target: Path) -> None:
     column for each predicate in the order of the text, with brackets around its roles: (ARG0* ... *). # is a comment.
     """
     vocab = Vocab()
+    form = (
+        "a word, two tags, lemma and frame, and a column for each predicate with roles like (ARG0* ... *), not nested"
+    )
 
     def docs() -> Iterator[Doc]:
-        for first, rows in _read_columns(source):
-            starts: list[bool | int | None] = [True, *[False] * (len(rows) - 1)]
-            doc = Doc(vocab, words=[row[0] for row in rows], sent_starts=starts)
-            predicates = [place for place, row in enumerate(rows) if row[_FRAME] != "-"]
-            n_columns = len(rows[0]) - _FIRST_ROLE
-            if len(predicates) != n_columns:
-                raise CorpusError(f"{source}, line {first}: {n_columns} columns of roles. Expected {len(predicates)}.")
-            doc.spans[PREDICATES] = [doc[place : place + 1] for place in predicates]
-            for number, place in enumerate(predicates):
-                spans = _roles_in([row[_FIRST_ROLE + number] for row in rows], source, first)
-                doc.spans[roles_key(place)] = [Span(doc, start, end, label=label) for start, end, label in spans]
+        for block in blocks(source, "# "):
+            if not block:
+                continue
+            with expecting(form, f"{source}, line {block[0][0]}"):
+                words, *columns = zip(*(line.split("\t") for _, line in block), strict=True)
+                predicates = [place for place, frame in enumerate(columns[_FRAME - 1]) if frame != "-"]
+                doc = Doc(vocab, words=list(words), sent_starts=begun([len(words)]))
+                doc.spans[PREDICATES] = [doc[place : place + 1] for place in predicates]
+                for place, column in zip(predicates, columns[_FIRST_ROLE - 1 :], strict=True):
+                    doc.spans[roles_key(place)] = [Span(doc, *role) for role in roles_in(column)]
             yield doc
 
     write_docs(source, docs(), target)
@@ -197,38 +188,23 @@ _MARK = re.compile(r"(\()?(\d+)(\))?")
 def _novel(path: Path, vocab: Vocab) -> Doc:
     """Return a document with its sentences and clusters."""
     words: list[str] = []
-    starts: list[bool | int | None] = []
     clusters: dict[str, list[tuple[int, int]]] = defaultdict(list)
     opened: dict[str, list[int]] = defaultdict(list)
-    begins = True
-    for number, line in enumerate(read_lines(path), 1):
-        if line.startswith(("#begin document", "#end document")):
-            continue
-        if not line.strip():
-            begins = True
-            continue
+    sentences = [block for block in blocks(path, "#begin document", "#end document") if block]
+    for number, line in (numbered for block in sentences for numbered in block):
         columns = line.split("\t")
-        if len(columns) < 5 or not columns[3]:
-            raise CorpusError(f"{path}, line {number}: expected columns with tabs, the fourth a word; got {line!r}.")
-        for mark in columns[-1].split("|"):
-            if mark in ("", "_", "-"):
-                continue
-            match = _MARK.fullmatch(mark)
-            if match is None or (not match[1] and not opened[match[2]]):
-                raise CorpusError(
-                    f"{path}, line {number}: got {mark!r}. Expected (3 where a mention of cluster 3 begins, 3) where "
-                    "it ends, and (3) for a mention of one word."
-                )
-            if match[1]:
-                opened[match[2]].append(len(words))
-            if match[3]:
-                clusters[match[2]].append((opened[match[2]].pop(), len(words) + 1))
-        words.append(columns[3])
-        starts.append(begins)
-        begins = False
+        form = "columns with tabs, the fourth a word, and the last like (3 at the first word of a mention of cluster 3, 3) at "
+        with expecting(form + "its last, (3) for one word, _ for none", f"{path}, line {number}: got {columns[-1]!r}"):
+            for mark in columns[-1].split("|") if columns[-1] not in ("", "_", "-") else ():
+                begins, cluster, ends = _MARK.fullmatch(mark).groups()  # type: ignore[union-attr]
+                if begins:
+                    opened[cluster].append(len(words))
+                if ends:
+                    clusters[cluster].append((opened[cluster].pop(), len(words) + 1))
+            words.append(columns[3])
     if left := [name for name, places in opened.items() if places]:
         raise CorpusError(f"{path}: got an open cluster {left[0]}. Expected each mention that begins to end.")
-    doc = Doc(vocab, words=words, sent_starts=starts)
+    doc = Doc(vocab, words=words, sent_starts=begun(map(len, sentences)))
     annotate(doc, sorted(sorted(cluster) for cluster in clusters.values()))
     return doc
 
@@ -264,20 +240,15 @@ COLUMNS = (  # their names: plain ones, those of SNLI and MultiNLI, and SICK's
 def _read_pairs(source: Path) -> list[Pair]:
     pairs: list[Pair] = []
     unclear = 0  # of SNLI's, on whose class no three annotators agreed
-    try:
+    with expecting(f"a class ({', '.join(LABELS)}), a premise and a hypothesis a line, none of them empty", source):
         for fields in _read_fields(source):
             label, premise, hypothesis = (" ".join(field.split()) for field in fields)
             if label == "-":
                 unclear += 1
                 continue
             if label.lower() not in LABELS or not premise or not hypothesis:
-                raise ValueError(f"got {label!r}, {premise!r}, {hypothesis!r}")
+                raise ValueError(f"after {len(pairs)} pairs got {label!r}, {premise!r}, {hypothesis!r}")
             pairs.append((label.lower(), premise, hypothesis))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise CorpusError(
-            f"{source}: after {len(pairs)} pairs: {error}. Expected a class ({', '.join(LABELS)}), a premise and a "
-            "hypothesis, none of them empty."
-        ) from error
     if unclear:
         print(f"{source}: {unclear:,} pairs with - for a class left out")
     return pairs
@@ -363,7 +334,7 @@ class Question(NamedTuple):
 
 def _read_questions(path: Path) -> Iterator[Question]:
     lines = read_lines(path)
-    try:
+    with expecting("questions with answers in SQuAD's layout, or paragraphs with context and questions", path):
         if path.suffix == ".jsonl":
             content: Any = [json.loads(line) for line in lines if line.strip()]
         else:
@@ -375,11 +346,6 @@ def _read_questions(path: Path) -> Iterator[Question]:
                 told = item["answers"] if "answers" in item else [{"text": item["answer"]}]
                 answers = tuple((answer.get("answer_start"), answer["text"]) for answer in told)
                 yield Question(paragraph["context"], item["question"].strip(), answers)
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise CorpusError(
-            f"{path}: not a file of questions with answers ({type(error).__name__}: {error}). Expected SQuAD's layout, "
-            "or paragraphs with context and questions: get the file again."
-        ) from error
 
 
 def train_and_dev(questions: Iterable[Question]) -> tuple[list[Question], list[Question]]:
@@ -391,7 +357,7 @@ def train_and_dev(questions: Iterable[Question]) -> tuple[list[Question], list[Q
     for one in questions:
         first.setdefault((one.context, one.question), one)
     ordered = sorted(first.values(), key=lambda one: one.key)
-    keys = sorted({one.key for one in ordered})
+    keys = list(dict.fromkeys(one.key for one in ordered))
     dev = set(keys[: len(keys) // 10])
     return [one for one in ordered if one.key not in dev], [one for one in ordered if one.key in dev]
 
@@ -457,55 +423,16 @@ def _lemma_of(key: str) -> tuple[str, str]:
     return lemma, _POS[rest[0]]
 
 
-def _read_wordnet(path: Path) -> dict[str, bool]:
-    """Return the sense keys in index.sense, and whether each is the first sense of its lemma and part of speech."""
-    keys = {}
-    for number, line in enumerate(read_lines(path), 1):
-        columns = line.split()  # key, place of the synset, number of the sense, count
-        if columns and (len(columns) != 4 or columns[0].partition("%")[2][:1] not in _POS):
-            raise CorpusError(f"{path}, line {number}: expected a line of WordNet's file index.sense; got {line!r}.")
-        if columns:
-            keys[columns[0]] = columns[2] == "1"
-    return keys
-
-
 def _keys_of(lemma: str, senses: str) -> list[str]:
     """Return the sense keys of a word, of any version of WordNet. Raises ValueError if `senses` has another form."""
     keys: list[str] = []
-    for sense in senses.split():
+    for sense in senses.split() if senses != "-" else ():
         _, kind, reference = sense.split(":", 2)
         if kind == "sense":
             keys.append(reference)
         elif kind == "lexical_key":
             keys += [f"{lemma.lower()}%{part}" for part in reference.split(";")]
     return list(dict.fromkeys(keys))
-
-
-def _lines_with_keys(path: Path, wordnet: Container[str], counts: dict[bool, int]) -> Iterator[str]:
-    """Yield the lines of a corpus. counts: of words with senses, whether WordNet 3.0 has one of them."""
-    begun = False
-    for number, line in enumerate(read_lines(path), 1):
-        columns = line.split("\t")
-        if line.startswith("# ") or not line.strip():  # a comment begins a sentence
-            if begun:
-                yield ""
-            begun = False
-            continue
-        try:
-            word, lemma, _, senses = columns
-            keys = [] if senses == "-" else _keys_of(lemma, senses)
-        except ValueError:
-            raise CorpusError(
-                f"{path}, line {number}: expected a word, its lemma, its part of speech and its senses, divided by "
-                f"tabs; a sense is resource:kind:reference, and - stands for none; got {line!r}."
-            ) from None
-        known = [key for key in keys if key in wordnet]
-        known = [key for key in known if _lemma_of(key) == _lemma_of(known[0])]
-        if keys:
-            counts[bool(known)] += 1
-        begun = True
-        tag = [*_lemma_of(known[0]), " ".join(known)] if known else ["", "", "-"]
-        yield "\t".join([word.replace("_", " ").strip() or word, *tag])
 
 
 def senses(index: Path, folder: Path, sources: list[Path]) -> None:
@@ -515,17 +442,31 @@ def senses(index: Path, folder: Path, sources: list[Path]) -> None:
     `scripts.assets senses` writes them. The test sets have keys of several versions of WordNet; those that WordNet 3.0
     does not have are left out, and a word without any other has no sense.
     """
-    wordnet = _read_wordnet(index)
+    with expecting("lines of WordNet's index.sense: key, place of the synset, number of the sense, count", index):
+        rows = [line.split() for line in read_lines(index) if line.strip()]
+        wordnet = {key: _lemma_of(key) for key, _, _, _ in rows}
+        firsts = {wordnet[key]: key for key, _, number, _ in rows if number == "1"}
     folder.mkdir(parents=True, exist_ok=True)
-    firsts = {_lemma_of(key): key for key, is_first in wordnet.items() if is_first}
-    lines = ["\t".join([*lemma, key]) for lemma, key in firsts.items()]
-    (folder / "first_senses.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf8")
+    lines = [f"{lemma}\t{pos}\t{key}\n" for (lemma, pos), key in firsts.items()]
+    (folder / "first_senses.tsv").write_text("".join(lines), encoding="utf8")
     for source in sources:
-        counts = {True: 0, False: 0}
-        lines = list(_lines_with_keys(source, wordnet, counts))
+        counts, lines = {True: 0, False: 0}, []  # of words with senses, whether WordNet 3.0 has one of them
+        for block in blocks(source, "# "):  # a comment begins a sentence
+            for number, line in block:
+                form = "word, lemma, part of speech and senses (resource:kind:reference, - for none), divided by tabs"
+                with expecting(form, f"{source}, line {number}"):
+                    word, lemma, _, told = line.split("\t")
+                    keys = _keys_of(lemma, told)
+                known = [key for key in keys if key in wordnet]
+                known = [key for key in known if wordnet[key] == wordnet[known[0]]]
+                if keys:
+                    counts[bool(known)] += 1
+                tag = [*wordnet[known[0]], " ".join(known)] if known else ["", "", "-"]
+                lines.append("\t".join([word.replace("_", " ").strip() or word, *tag]) + "\n")
+            lines += ["\n"] if block else []
         if not counts[True]:
             raise CorpusError(f"{source}: no word has a sense of WordNet's list. Expected a corpus with senses.")
-        (folder / source.name).write_text("".join(f"{line}\n" for line in lines), encoding="utf8")
+        (folder / source.name).write_text("".join(lines), encoding="utf8")
         print(f"{source}: {counts[True]:,} words with senses, {counts[False]:,} left out -> {folder / source.name}")
 
 

@@ -76,7 +76,19 @@ class Target(NamedTuple):
 # Random changes. The same generator makes the same changes
 
 NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 2**63 - 1, 2**64 - 1)
-ODD_TEXTS: tuple[str, ...] = ("", " ", "\0", "\ufeff", "\ud800", "\u2028", "\r", "\u202e", "e\u0301" * 50, "👩‍👩‍👧", "\U0010ffff")
+ODD_TEXTS: tuple[str, ...] = (
+    "",
+    " ",
+    "\0",
+    "\ufeff",
+    "\ud800",
+    "\u2028",
+    "\r",
+    "\u202e",
+    "e\u0301" * 50,
+    "👩‍👩‍👧",
+    "\U0010ffff",
+)
 ODD_TEXTS += ("a" * 100_000, "../../etc/passwd", "${paths.train}", "{0.__class__}", "%s%n", "NaN", "1e999")
 ODD_NUMBERS = (0, -1, 1, 2**31, 2**63, -(2**63), 2**200, 10**400, 0.5, 1e308, float("nan"), float("inf"))
 JSON_VALUES: tuple[Any, ...] = (None, True, [], {}, [[]], [1, 2], {"a": 1}, [None] * 50, *ODD_NUMBERS, *ODD_TEXTS)
