@@ -4,7 +4,7 @@
     python -m benchmarks.corpus formats --text wikipedia.txt
 
 rates: tokens a second beside the engine's own rate on the same sentences, and of two processes beside one, in turns.
-The engine gets the sentences in the windows in which `embed` gives them, and its vectors are thrown away. "Of the
+The engine gets the sentences in windows of the size of those of `embed`, and its vectors are thrown away. "Of the
 limit" is the rate divided by that of the engine with the same number of threads; for two workers, by that of one
 process with two threads. All sides load the biLM, two workers twice, so use many tokens.
 formats: bytes a token, tokens a second to write, and seconds to open a file and to fetch 1,000 random sentences. The
@@ -28,6 +28,7 @@ import h5py
 import numpy as np
 import torch
 from spacy.tokens import DocBin
+from spacy.training.batchers import minibatch_by_words
 from spacy.vocab import Vocab
 
 from spacy_elmo.corpus import BiLMChoice, embed
@@ -43,42 +44,33 @@ def engine(sentences: Sentences, threads: int) -> float:
     torch.set_num_threads(threads)
     begin = time.perf_counter()
     bilm = BiLMChoice("en_mini").load()
-    window, tokens = list[list[str]](), 0
-    for i, sentence in enumerate(sentences, 1):
-        window.append(sentence)
-        tokens += len(sentence)
-        if tokens >= WINDOW_TOKENS or i == len(sentences):
-            for _ in bilm.embed(window):
-                pass
-            window, tokens = [], 0
+    for window in minibatch_by_words(sentences, WINDOW_TOKENS, tolerance=0):
+        for _ in bilm.embed(window):
+            pass
     return time.perf_counter() - begin
 
 
-def written(text: Path, format: str, threads: int, workers: int) -> float:
+def written(text: Path, threads: int, workers: int) -> float:
     """Return the seconds of `embed`. threads: of torch, of all workers together."""
     torch.set_num_threads(threads)
     with tempfile.TemporaryDirectory(dir=text.parent) as folder:
         begin = time.perf_counter()
         out = Path(folder, "out")
-        embed(text, out, shard_size=1_000_000, format=format, tokenized=True, workers=workers, layers="mean")
+        embed(text, out, shard_size=1_000_000, format="parquet", tokenized=True, workers=workers, layers="mean")
         return time.perf_counter() - begin
 
 
 def rates(text: Path, sentences: Sentences, args: argparse.Namespace) -> None:
-    tokens = sum(map(len, sentences))
-    one, two = "the engine, 1 thread", "the engine, 2 threads"
-    process = "embed to parquet, 1 process with 2 threads"
-    workers = "embed to parquet, 2 workers with 1 thread each"
-    sides: dict[str, tuple[Callable[[], float], str]] = {one: (partial(engine, sentences, 1), "")}
-    sides |= {
-        f"embed to {format}, 1 thread": (partial(written, text, format, 1, 1), one)
-        for format in ("parquet", "hdf5", "spacy", "safetensors")
+    tokens, loads = sum(map(len, sentences)), []
+    one, two, process = "the engine, 1 thread", "the engine, 2 threads", "embed to parquet, 1 process with 2 threads"
+    sides: dict[str, tuple[Callable[[], float], str]] = {  # the second: whose rate is the limit
+        one: (partial(engine, sentences, 1), ""),
+        "embed to parquet, 1 thread": (partial(written, text, 1, 1), one),
+        two: (partial(engine, sentences, 2), ""),
+        process: (partial(written, text, 2, 1), two),
+        "embed to parquet, 2 workers with 1 thread each": (partial(written, text, 2, 2), process),
     }
-    sides[two] = (partial(engine, sentences, 2), "")
-    sides[process] = (partial(written, text, "parquet", 2, 1), two)
-    sides[workers] = (partial(written, text, "parquet", 2, 2), process)
     found: dict[str, list[float]] = {name: [] for name in sides}
-    loads = []
     for _ in range(args.rounds):
         for name, (seconds, _limit) in sides.items():
             load = Load()

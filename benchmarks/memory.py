@@ -7,7 +7,7 @@
 peaks: above what the imports occupy. A fresh process for each precision, and for the engine and nlp.pipe, imports
 spaCy, torch and spacy_elmo. Then it loads random weights and runs four batches of different sentences.
 stream: a pipeline of the embedded biLM alone reads sentences that are drawn at random from 20,000. Imports included.
-corpus: `elmo embed` and its workers together, to Parquet in float16, which takes half a gigabyte of disk for a million
+corpus: `elmo embed` and its worker together, to Parquet in float16, which takes half a gigabyte of disk for a million
 tokens. A page that several processes hold counts for each. A row is the highest memory in a tenth of the shards.
 """
 
@@ -60,27 +60,23 @@ def reset_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-def peaks_of(kind: str, precision: str, batch: int, folder: Path) -> list[float]:
-    """Measure the engine or nlp.pipe in this process. Returns the columns after the precision."""
-    sentences = json.loads((folder / "sentences.json").read_text(encoding="utf-8"))
-    files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "model.hdf5")}
-    reset_peak()
-    imported = resident_mb()
-    if kind == "engine":
-        seconds = engine_seconds(make_engine(load_bilm(**files), precision), sentences)  # type: ignore[arg-type]
-    else:
-        seconds = pipe_seconds(make_pipeline(files, precision), sentences)  # type: ignore[arg-type]
-    loading = resident_mb(peak=True)
-    reset_peak()
-    loaded = resident_mb()
-    seconds(len(sentences), batch)
-    return [imported, *(mb - imported for mb in (loading, loaded, resident_mb(peak=True)))]
-
-
 def peaks(args: argparse.Namespace) -> None:
     folder = RUNS / "memory" / args.size
-    if args.child:
-        print(json.dumps(peaks_of(args.child, args.precisions[0], args.batch, folder)))
+    files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "model.hdf5")}
+    if args.child:  # the engine or nlp.pipe in this process
+        sentences = json.loads((folder / "sentences.json").read_text(encoding="utf-8"))
+        (precision,) = args.precisions
+        reset_peak()
+        imported = resident_mb()
+        if args.child == "engine":
+            seconds = engine_seconds(make_engine(load_bilm(**files), precision), sentences)
+        else:
+            seconds = pipe_seconds(make_pipeline(files, precision), sentences)
+        loading = resident_mb(peak=True)
+        reset_peak()
+        loaded = resident_mb()
+        seconds(len(sentences), args.batch)
+        print(json.dumps([imported, *(mb - imported for mb in (loading, loaded, resident_mb(peak=True)))]))
         return
     options = options_of(args.size)
     weights = 4 * options.n_parameters / 1e6
@@ -91,8 +87,7 @@ def peaks(args: argparse.Namespace) -> None:
         for kind in ("engine", "nlp.pipe"):
             command = [sys.executable, "-m", "benchmarks.memory", "peaks", "--child", kind, "--precisions", precision]
             command += ["--size", args.size, "--batch", str(args.batch), "--threads", str(args.threads)]
-            result = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, encoding="utf-8")
-            found = json.loads(result.stdout)
+            found = json.loads(subprocess.check_output(command, encoding="utf-8"))
             cells = [weights, *found, found[-1] - weights]
             print(row([kind, precision, *(f"{cell:,.0f}" for cell in cells)]), flush=True)
 
@@ -126,9 +121,7 @@ def stream(args: argparse.Namespace) -> None:
 
     figure, panel = pyplot.subplots(figsize=(6, 3.5), layout="constrained")
     panel.plot(*zip(*points), marker="o")
-    panel.set_ylim(0, 1.2 * max(memory for _, memory in points))
-    panel.set_xlabel("million tokens")
-    panel.set_ylabel("resident memory, MB")
+    panel.set(ylim=(0, 1.2 * max(mb for _, mb in points)), xlabel="million tokens", ylabel="resident memory, MB")
     args.plot.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(args.plot, dpi=120)
     pyplot.close(figure)
@@ -149,7 +142,7 @@ def corpus(args: argparse.Namespace) -> None:
         tokens = sum(map(len, write_text(text, args.tokens)))
         size = text.stat().st_size
         shard = min(SHARD, size // 10 + 1)
-        options = ["--dtype", "float16", "--workers", str(args.workers), "--shard-size", str(shard), "--quiet"]
+        options = ["--dtype", "float16", "--workers", "1", "--shard-size", str(shard), "--quiet"]
         command = [sys.executable, "-m", "spacy", "elmo", "embed", "--tokenized", *options, str(text), str(out)]
         process = subprocess.Popen(command)
         most = [0.0] * 10
@@ -168,19 +161,16 @@ def corpus(args: argparse.Namespace) -> None:
 def main() -> None:
     parser = parser_of(__doc__)
     parts = parser.add_subparsers(required=True)
-    common = parser_of(None, "size", "precisions", "threads")
-    part = parts.add_parser("peaks", parents=[common], add_help=False)
+    part = parts.add_parser("peaks", parents=[parser_of(None, "size", "precisions", "threads")], add_help=False)
     part.add_argument("--batch", type=int, default=128, help="sentences of a batch")
     part.add_argument("--child", help=argparse.SUPPRESS)
     part.set_defaults(run=peaks)
-    part = parts.add_parser("stream", parents=[parser_of(None, "threads")], add_help=False)
-    part.add_argument("--tokens", type=int, default=10_000_000, help="of the stream")
-    part.add_argument("--plot", type=Path, help="write the curve to this .png")
-    part.set_defaults(run=stream)
-    part = parts.add_parser("corpus", parents=[parser_of(None, "threads")], add_help=False)
-    part.add_argument("--tokens", type=int, default=10_000_000, help="of the corpus, at least")
-    part.add_argument("--workers", type=int, default=1, help="processes")
-    part.set_defaults(run=corpus)
+    for run in (stream, corpus):
+        part = parts.add_parser(run.__name__, parents=[parser_of(None, "threads")], add_help=False)
+        part.add_argument("--tokens", type=int, default=10_000_000, help="that are read, at least")
+        part.set_defaults(run=run)
+        if run is stream:
+            part.add_argument("--plot", type=Path, help="write the curve to this .png")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     args.run(args)

@@ -193,8 +193,10 @@ def _novel(path: Path, vocab: Vocab) -> Doc:
     sentences = [block for block in blocks(path, "#begin document", "#end document") if block]
     for number, line in (numbered for block in sentences for numbered in block):
         columns = line.split("\t")
-        form = "columns with tabs, the fourth a word, and the last like (3 at the first word of a mention of cluster 3, 3) at "
-        with expecting(form + "its last, (3) for one word, _ for none", f"{path}, line {number}: got {columns[-1]!r}"):
+        form = (
+            "columns with tabs, the fourth a word, the last like (3 and 3) at the ends of a mention of cluster 3, or _"
+        )
+        with expecting(form, f"{path}, line {number}: got {columns[-1]!r}"):
             for mark in columns[-1].split("|") if columns[-1] not in ("", "_", "-") else ():
                 begins, cluster, ends = _MARK.fullmatch(mark).groups()  # type: ignore[union-attr]
                 if begins:
