@@ -28,19 +28,7 @@ from spacy.tokens import Doc
 
 from spacy_elmo.modules import load_bilm
 
-from .common import (
-    RUNS,
-    engine_seconds,
-    generated,
-    make_engine,
-    make_pipeline,
-    options_of,
-    parser_of,
-    pipe_seconds,
-    row,
-    write_model,
-    write_text,
-)
+from . import common
 
 BATCHES = 4
 COLUMNS = ("what", "precision", "weights", "imports", "above them: peak of loading", "loaded", "peak of running")
@@ -61,7 +49,7 @@ def reset_peak() -> None:
 
 
 def peaks(args: argparse.Namespace) -> None:
-    folder = RUNS / "memory" / args.size
+    folder = common.RUNS / "memory" / args.size
     files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "model.hdf5")}
     if args.child:  # the engine or nlp.pipe in this process
         sentences = json.loads((folder / "sentences.json").read_text(encoding="utf-8"))
@@ -69,34 +57,34 @@ def peaks(args: argparse.Namespace) -> None:
         reset_peak()
         imported = resident_mb()
         if args.child == "engine":
-            seconds = engine_seconds(make_engine(load_bilm(**files), precision), sentences)
+            seconds = common.engine_seconds(common.make_engine(load_bilm(**files), precision), sentences)
         else:
-            seconds = pipe_seconds(make_pipeline(files, precision), sentences)
+            seconds = common.pipe_seconds(common.make_pipeline(files, precision), sentences)
         loading = resident_mb(peak=True)
         reset_peak()
         loaded = resident_mb()
         seconds(len(sentences), args.batch)
         print(json.dumps([imported, *(mb - imported for mb in (loading, loaded, resident_mb(peak=True)))]))
         return
-    options = options_of(args.size)
+    options = common.options_of(args.size)
     weights = 4 * options.n_parameters / 1e6
-    write_model(folder, options, generated(BATCHES * args.batch, 0))
+    common.write_model(folder, options, common.generated(BATCHES * args.batch, 0))
     print(f"{args.size} size, {BATCHES} batches of {args.batch} sentences, {args.threads} threads; MB\n")
-    print(f"{row([*COLUMNS, 'less the weights'])}\n| --- | --- {'| --: ' * (len(COLUMNS) - 1)}|")
+    print(f"{common.row([*COLUMNS, 'less the weights'])}\n| --- | --- {'| --: ' * (len(COLUMNS) - 1)}|")
     for precision in args.precisions:
         for kind in ("engine", "nlp.pipe"):
             command = [sys.executable, "-m", "benchmarks.memory", "peaks", "--child", kind, "--precisions", precision]
             command += ["--size", args.size, "--batch", str(args.batch), "--threads", str(args.threads)]
             found = json.loads(subprocess.check_output(command, encoding="utf-8"))
             cells = [weights, *found, found[-1] - weights]
-            print(row([kind, precision, *(f"{cell:,.0f}" for cell in cells)]), flush=True)
+            print(common.row([kind, precision, *(f"{cell:,.0f}" for cell in cells)]), flush=True)
 
 
 def stream(args: argparse.Namespace) -> None:
     every = max(1, args.tokens // 10)
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
-    sentences, source = generated(POOL, 0), random.Random(0)
+    sentences, source = common.generated(POOL, 0), random.Random(0)
     given, points = 0, []
 
     def docs() -> Iterator[Doc]:
@@ -139,7 +127,7 @@ def with_children(process: int) -> float:
 def corpus(args: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         text, out = Path(folder, "text.txt"), Path(folder, "out")
-        tokens = sum(map(len, write_text(text, args.tokens)))
+        tokens = sum(map(len, common.write_text(text, args.tokens)))
         size = text.stat().st_size
         shard = min(SHARD, size // 10 + 1)
         options = ["--dtype", "float16", "--workers", "1", "--shard-size", str(shard), "--quiet"]
@@ -159,14 +147,14 @@ def corpus(args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parser = parser_of(__doc__)
+    parser = common.parser_of(__doc__)
     parts = parser.add_subparsers(required=True)
-    part = parts.add_parser("peaks", parents=[parser_of(None, "size", "precisions", "threads")], add_help=False)
+    part = parts.add_parser("peaks", parents=[common.parser_of(None, "size", "precisions", "threads")], add_help=False)
     part.add_argument("--batch", type=int, default=128, help="sentences of a batch")
     part.add_argument("--child", help=argparse.SUPPRESS)
     part.set_defaults(run=peaks)
     for run in (stream, corpus):
-        part = parts.add_parser(run.__name__, parents=[parser_of(None, "threads")], add_help=False)
+        part = parts.add_parser(run.__name__, parents=[common.parser_of(None, "threads")], add_help=False)
         part.add_argument("--tokens", type=int, default=10_000_000, help="that are read, at least")
         part.set_defaults(run=run)
         if run is stream:

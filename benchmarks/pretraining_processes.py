@@ -14,6 +14,7 @@ import statistics
 import tempfile
 import time
 from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -23,19 +24,14 @@ import torch
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules import BiLM
 from spacy_elmo.modules.softmax import LogUniform
-from spacy_elmo.pretraining.config import (
-    OptimizerSettings,
-    PathSettings,
-    PretrainConfig,
-    SoftmaxSettings,
-    TrainingSettings,
-)
+from spacy_elmo.pretraining.config import OptimizerSettings, PathSettings, PretrainConfig, SoftmaxSettings
+from spacy_elmo.pretraining.config import TrainingSettings as Training
 from spacy_elmo.pretraining.distributed import processes
 from spacy_elmo.pretraining.folder import find_vocabulary, starting_model
 from spacy_elmo.pretraining.prepared import prepare
 from spacy_elmo.pretraining.trainer import Trainer
 
-from .common import Load, generated, options_of, parser_of, row
+from .common import measured, options_of, parser_of, row, write_text
 
 PAUSE = 1.0  # seconds between measurements
 DIM, STREAMS, STEPS, NEGATIVES = 1024, 256, 20, 4096
@@ -81,32 +77,32 @@ class Side:
         for process in self.processes:
             process.start()
 
-    def seconds(self, updates: int) -> float:
-        """For so many updates; 0 ends the processes."""
+    def rate(self, updates: int) -> float:
+        """Return tokens a second of so many updates."""
         for orders in self.orders:
             orders.send(updates)
-        return max(float(orders.recv()) for orders in self.orders) if updates else 0.0
+        return updates * STREAMS * STEPS / max(float(orders.recv()) for orders in self.orders)
+
+    def end(self) -> None:
+        for orders, process in zip(self.orders, self.processes):
+            orders.send(0)
+            process.join()
 
 
 def measure(config: PretrainConfig, folder: Path, rounds: int, updates: int) -> None:
     sides = [Side(size, config, folder) for size in (1, 2)]
+    pids = [process.pid or 0 for side in sides for process in side.processes]
     for side in sides:
-        side.seconds(2)
+        side.rate(2)
     print("| round | 1 process, tokens/s | 2 processes, tokens/s | ratio | others' cores |\n|---|---|---|---|---|")
     ratios: list[float] = []
     for number in range(1, rounds + 1):
-        load = Load(*(process.pid or 0 for side in sides for process in side.processes))
-        speeds = []
-        for side in sides:
-            time.sleep(PAUSE)
-            speeds.append(updates * STREAMS * STEPS / side.seconds(updates))
-        ratios.append(speeds[1] / speeds[0])
-        rates = [f"{speed:,.0f}" for speed in speeds]
-        print(row([number, *rates, f"{ratios[-1]:.2f}", f"{load.cores():.2f}"]), flush=True)
+        found = [measured(partial(side.rate, updates), PAUSE, *pids) for side in sides]
+        ratios.append(found[1].rate / found[0].rate)
+        rates = [f"{one.rate:,.0f}" for one in found]
+        print(row([number, *rates, f"{ratios[-1]:.2f}", f"{max(one.others for one in found):.2f}"]), flush=True)
     for side in sides:
-        side.seconds(0)
-        for process in side.processes:
-            process.join()
+        side.end()
     print(f"median ratio {statistics.median(ratios):.2f} ({min(ratios):.2f}-{max(ratios):.2f})")
 
 
@@ -134,14 +130,10 @@ def main() -> None:
     options = replace(options_of("mini"), dim=DIM)
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder, "text.txt")
-        text.write_text("\n".join(" ".join(words) for words in generated(20_000, 0)) + "\n", encoding="utf8")
-        settings = TrainingSettings(
-            streams=STREAMS,
-            steps=STEPS,
-            workers=1,
-            softmax=SoftmaxSettings("sampled", NEGATIVES),
-            optimizer=OptimizerSettings(name="adamw", learning_rate=0.004),  # as docs/pretraining.md was measured
-        )
+        write_text(text, 400_000)
+        optimizer = OptimizerSettings(name="adamw", learning_rate=0.004)  # as docs/pretraining.md was measured
+        softmax = SoftmaxSettings("sampled", NEGATIVES)
+        settings = Training(streams=STREAMS, steps=STEPS, workers=1, softmax=softmax, optimizer=optimizer)
         config = PretrainConfig(PathSettings(str(text)), options, training=settings)
         print(f"LSTM {DIM}, projection {options.projection_dim}, {STREAMS} x {STEPS} tokens an update")
         measure(config, Path(folder), args.rounds, args.updates)

@@ -40,29 +40,7 @@ from spacy_elmo.errors import SettingsError
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules import load_bilm
 
-from .common import (
-    RUNS,
-    SIZES,
-    Rounds,
-    Seconds,
-    Sentences,
-    compared,
-    engine_seconds,
-    generated,
-    load_of,
-    make_engine,
-    make_pipeline,
-    measured,
-    median_rate,
-    numbers_of,
-    options_of,
-    parser_of,
-    parts_of,
-    pipe_seconds,
-    rate_of,
-    row,
-    write_model,
-)
+from . import common
 from .peers import KINDS, Peer, PeerError, environment
 
 LARGEST_PEER_BATCH = 128
@@ -165,23 +143,24 @@ class Side(NamedTuple):
 class SizeRun:
     """All sides at one size, loaded. A peer or a precision that fails is left out, and a note says why."""
 
-    def __init__(self, size: str, sentences: Sentences, peers: list[str], args: argparse.Namespace) -> None:
+    def __init__(self, size: str, sentences: common.Sentences, peers: list[str], args: argparse.Namespace) -> None:
         self.size, self.sentences, self.args = size, sentences, args
-        self.options, self.notes = options_of(size), list[str]()
-        self.folder = RUNS / "speed" / size
-        files = write_model(self.folder, self.options, sentences)
+        self.options, self.notes = common.options_of(size), list[str]()
+        self.folder = common.RUNS / "speed" / size
+        files = common.write_model(self.folder, self.options, sentences)
         bilm = load_bilm(**files)
-        self.sides: dict[Side, Seconds] = {}
+        self.sides: dict[Side, common.Seconds] = {}
         self.peers: list[Peer] = []
         engines = {}
         for precision in args.precisions:
             try:
-                engine = engines[precision] = make_engine(bilm, precision)
+                engine = engines[precision] = common.make_engine(bilm, precision)
             except SettingsError as error:
                 self.note(f"{precision} is left out: {error}")
                 continue
-            self.sides[Side("the engine", precision)] = engine_seconds(engine, sentences)
-            self.sides[Side("nlp.pipe", precision)] = pipe_seconds(make_pipeline(files, precision), sentences)
+            self.sides[Side("the engine", precision)] = common.engine_seconds(engine, sentences)
+            pipe = common.make_pipeline(files, precision)
+            self.sides[Side("nlp.pipe", precision)] = common.pipe_seconds(pipe, sentences)
         for name in peers:
             try:
                 peer = Peer(name, self.folder, max(FIRST, min(max(args.batches), LARGEST_PEER_BATCH)), args.threads)
@@ -203,7 +182,7 @@ class SizeRun:
         self.notes.append(text)
         print(f"{self.size}: {text}", file=sys.stderr, flush=True)
 
-    def rounds(self, batch: int) -> dict[Side, Rounds]:
+    def rounds(self, batch: int) -> dict[Side, common.Rounds]:
         """Measure all rounds at a batch size: in turn one of our sides and a peer, and then the limits."""
         args, n = self.args, count(self.args.sentences, batch)
         part = self.sentences[:n]
@@ -215,17 +194,17 @@ class SizeRun:
         runs: dict[Side, Callable[[], float]] = {}
         for side in (one for pair in zip_longest(ours, peers) for one in pair if one is not None):
             self.sides[side](min(n, args.warm_up), batch)
-            runs[side] = partial(rate_of, partial(self.sides[side], n, batch), tokens, args.least)
+            runs[side] = partial(common.rate_of, partial(self.sides[side], n, batch), tokens, args.least)
         for precision in dict.fromkeys(side.precision for side in ours):
             limit = partial(matrix_limit, self.options, precision, tokens, distinct, args.least / 2)
             runs[Side(MATRICES, precision, "limit")] = limit
             if batch == 1:
                 rate = partial(matrix_vector_rate, self.options, precision, args.least / 2)
                 runs[Side(VECTORS, precision, "limit")] = rate
-        found: dict[Side, Rounds] = {side: [] for side in runs}
+        found: dict[Side, common.Rounds] = {side: [] for side in runs}
         for _ in range(args.rounds):
             for side, run in runs.items():  # the peers' work is not others'
-                found[side].append(measured(run, args.pause, *(peer.process.pid for peer in self.peers)))
+                found[side].append(common.measured(run, args.pause, *(peer.process.pid for peer in self.peers)))
                 name, last = f"{self.size}, batch {batch}, {side.title}, {side.precision}", found[side][-1]
                 print(f"{name}: {last.rate:,.0f} tokens/s; others {last.others:.2f}", file=sys.stderr, flush=True)
         return found
@@ -236,17 +215,17 @@ def count(sentences: int, batch: int) -> int:
     return max(1, sentences // 8) if batch == 1 else max(1, sentences // batch) * batch
 
 
-def rows_of(batch: int, rounds: dict[Side, Rounds]) -> list[dict[str, str]]:
+def rows_of(batch: int, rounds: dict[Side, common.Rounds]) -> list[dict[str, str]]:
     """Return the rows of the table by the names of COLUMNS. A cell is empty if there is nothing to compare with."""
     peers = [series for side, series in rounds.items() if side.kind == "elmo"]
-    faster = max(peers, key=median_rate, default=None)
+    faster = max(peers, key=common.median_rate, default=None)
     roberta = next((series for side, series in rounds.items() if side.kind == "other"), None)
     rows = []
     for side, series in sorted(rounds.items(), key=lambda item: item[0].kind != "ours"):
         if side.kind == "limit":
             continue
         cells = dict.fromkeys(COLUMNS, "") | {"batch": str(batch), "precision": side.precision, "what": side.title}
-        cells |= {"tokens/s": f"{median_rate(series):,.0f}", "others' cores": load_of(series)}
+        cells |= {"tokens/s": f"{common.median_rate(series):,.0f}", "others' cores": common.load_of(series)}
         if side.kind == "ours":
             others = {ELMO_PEER: faster, ROBERTA_BASE: roberta}
             if side.title != "the engine":
@@ -254,21 +233,21 @@ def rows_of(batch: int, rounds: dict[Side, Rounds]) -> list[dict[str, str]]:
             others |= {name: rounds.get(Side(name, side.precision, "limit")) for name in (MATRICES, VECTORS)}
             for name, other in others.items():
                 if other is not None:
-                    cells[name] = compared(series, other, ".2f" if name.startswith("times") else ".0%")
+                    cells[name] = common.compared(series, other, ".2f" if name.startswith("times") else ".0%")
         rows.append(cells)
     return rows
 
 
 def main() -> None:
-    parser = parser_of(__doc__, "precisions", "threads")
+    parser = common.parser_of(__doc__, "precisions", "threads")
     parser.add_argument("--quick", action="store_true", help="one round, original size, batch 1 and 32")
-    parser.add_argument("--sizes", type=parts_of, help=f"of the network, with commas; else {','.join(SIZES)}")
-    parser.add_argument("--batches", type=numbers_of, help="sentences of a batch, with commas; else 1,32,128,512")
+    parser.add_argument("--sizes", type=common.parts_of, help=f"with commas; else {','.join(common.SIZES)}")
+    parser.add_argument("--batches", type=common.numbers_of, help="sentences, with commas; else 1,32,128,512")
     parser.add_argument("--rounds", type=int, help="measurements of each side; else 3")
     parser.add_argument("--sentences", type=int, help="of a measurement, an eighth of them at batch 1; else 512")
-    parser.add_argument("--peers", type=parts_of, default=",".join(KINDS), help="with commas, or none")
+    parser.add_argument("--peers", type=common.parts_of, default=",".join(KINDS), help="with commas, or none")
     # seconds that a measurement lasts at least, and before it; sentences that each side reads before the first round
-    full = {"sizes": list(SIZES), "batches": [1, 32, 128, 512], "rounds": 3, "sentences": 512}
+    full = {"sizes": list(common.SIZES), "batches": [1, 32, 128, 512], "rounds": 3, "sentences": 512}
     quick = {"sizes": ["original"], "batches": [1, 32], "rounds": 1, "sentences": 32}
     args = parser.parse_args()
     defaults: dict[str, Any] = quick if args.quick else full
@@ -276,7 +255,7 @@ def main() -> None:
         {"least": 0.2, "pause": 0.1, "warm_up": 8} if args.quick else {"least": 2.0, "pause": 1.0, "warm_up": 64}
     )
     vars(args).update({name: value for name, value in defaults.items() if getattr(args, name, None) is None})
-    sentences = generated(max(count(args.sentences, batch) for batch in args.batches), 0)
+    sentences = common.generated(max(count(args.sentences, batch) for batch in args.batches), 0)
     torch.set_num_threads(args.threads)
     print(f"{machine(args.threads)}\n{described(sentences)}\n", flush=True)
     peers = []
@@ -295,7 +274,7 @@ def main() -> None:
                 peer.close()
         columns = [name for name in COLUMNS if any(cells[name] for cells in rows)]
         rule = ["---" if name in TEXT else "--:" for name in columns]
-        table = "\n".join(map(row, [columns, rule, *([cells[name] for name in columns] for cells in rows)]))
+        table = "\n".join(map(common.row, [columns, rule, *([cells[name] for name in columns] for cells in rows)]))
         print(f"### {size} size", table, "\n".join(run.notes), sep="\n\n", end="\n\n", flush=True)
 
 
@@ -308,7 +287,7 @@ def machine(threads: int) -> str:
     )
 
 
-def described(sentences: Sentences) -> str:
+def described(sentences: common.Sentences) -> str:
     """Describe sentences: their tokens, and the mean share of distinct words in batches of 32."""
     tokens, size = sum(map(len, sentences)), min(32, len(sentences))
     batches = [sentences[k : k + size] for k in range(0, len(sentences) - size + 1, size)]

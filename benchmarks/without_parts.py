@@ -22,21 +22,7 @@ from spacy_elmo.formats.options import BiLMOptions
 from spacy_elmo.inference import Engine, engine, lstm
 from spacy_elmo.inference.words import WordEncoder
 
-from .common import (
-    Rounds,
-    Sentences,
-    compared,
-    generated,
-    load_of,
-    make_engine,
-    measured,
-    median_rate,
-    options_of,
-    parser_of,
-    random_bilm,
-    rate_of,
-    row,
-)
+from . import common
 
 PAUSE, LEAST = 0.5, 1.0  # seconds before a measurement, and of one
 
@@ -84,7 +70,7 @@ def neighbour() -> Iterator[int]:
 NEIGHBOUR: dict[str, list[Callable[[], Any]]] = {"nothing": [], "nothing, with a busy neighbour": [neighbour]}
 
 
-def seconds_of(whole: Engine, sentences: Sentences, batch: int, boundaries: bool) -> float:
+def seconds_of(whole: Engine, sentences: common.Sentences, batch: int, boundaries: bool) -> float:
     begin = time.perf_counter()
     for k in range(0, len(sentences), batch):
         part = sentences[k : k + batch]
@@ -96,36 +82,36 @@ def seconds_of(whole: Engine, sentences: Sentences, batch: int, boundaries: bool
 
 
 def main() -> None:
-    parser = parser_of(__doc__, "size", "precisions", "threads")
+    parser = common.parser_of(__doc__, "size", "precisions", "threads")
     parser.add_argument("--batch", type=int, default=128, help="sentences of a batch")
     parser.add_argument("--rounds", type=int, default=3, help="measurements of each row")
     parser.add_argument("--neighbour", action="store_true", help="measure with a busy process beside it")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    bilm = random_bilm(options_of(args.size))
-    sentences = generated(2 * args.batch, 0)
+    bilm = common.random_bilm(common.options_of(args.size))
+    sentences = common.generated(2 * args.batch, 0)
     tokens = sum(map(len, sentences))
     print(f"{args.size} size, batch {args.batch}, {args.threads} threads, {args.rounds} rounds\n")
     print("| precision | switched off | tokens/s | share | others' cores |\n| --- | --- | --: | --: | --- |")
     for precision in args.precisions:
         ways = NEIGHBOUR if args.neighbour else OFF
-        series: dict[str, Rounds] = {name: [] for name in ways if precision in name or "bfloat16" not in name}
+        series: dict[str, common.Rounds] = {name: [] for name in ways if precision in name or "bfloat16" not in name}
         for turn in range(args.rounds + 1):  # the first warms up
             for name, rounds in series.items():
                 with ExitStack() as stack:
                     entered = [stack.enter_context(way()) for way in ways[name]]
                     pids = [one for one in entered if isinstance(one, int)]
                     one_pass = partial(
-                        seconds_of, make_engine(bilm, precision), sentences, args.batch, name == BOUNDARIES
+                        seconds_of, common.make_engine(bilm, precision), sentences, args.batch, name == BOUNDARIES
                     )
                     one_pass()
-                    found = measured(partial(rate_of, one_pass, tokens, LEAST), PAUSE, *pids)
+                    found = common.measured(partial(common.rate_of, one_pass, tokens, LEAST), PAUSE, *pids)
                     if turn:
                         rounds.append(found)
                 del one_pass
         for name, rounds in series.items():
-            share = compared(rounds, series["nothing"], ".0%")
-            print(row([precision, name, f"{median_rate(rounds):,.0f}", share, load_of(rounds)]), flush=True)
+            cells = [f"{common.median_rate(rounds):,.0f}", common.compared(rounds, series["nothing"], ".0%")]
+            print(common.row([precision, name, *cells, common.load_of(rounds)]), flush=True)
 
 
 if __name__ == "__main__":

@@ -36,27 +36,19 @@ TABLE = "scripts/assets.tsv"
 PARTS = ("train", "dev", "test")
 # FOLDER may have a corpus in another form than its address has it: prepared files with their MD5, and the originals
 # that they stand for, because they give the same docs
-PREPARED: list[tuple[dict[str, str], tuple[str, ...]]] = [
-    (
-        {"assets/snli/snli.dev.tsv": "5fa425bacea219c73c86fed69fdf9812"},
-        ("assets/snli/labels.dev", "assets/snli/s1.dev", "assets/snli/s2.dev"),
-    ),
-    (
-        {"assets/snli/snli.test.tsv": "644350bf3a743a6c08788a46111e15e2"},
-        ("assets/snli/labels.test", "assets/snli/s1.test", "assets/snli/s2.test"),
-    ),
-    ({"assets/mnli/mnli_matched_dev.tsv": "40ab4eddf2466496eba46bc53fb06cdd"}, ("assets/mnli/dev.jsonl",)),
-    (
-        {
-            "assets/squad_part/train.jsonl": "bb2e17badeb3007c73e0296b1ef84595",
-            "assets/squad_part/dev.jsonl": "e8c164052fb1a098dbb9654b9e99c2f5",
-        },
-        (
-            "assets/squad_part/routerlens/dev.json",
-            *(f"assets/squad_part/flan/{part}.json" for part in ("train", "valid", "test")),
-        ),
-    ),
+PREPARED: list[tuple[dict[str, str], list[str]]] = [
+    ({f"assets/snli/snli.{part}.tsv": md5}, [f"assets/snli/{name}.{part}" for name in ("labels", "s1", "s2")])
+    for part, md5 in (("dev", "5fa425bacea219c73c86fed69fdf9812"), ("test", "644350bf3a743a6c08788a46111e15e2"))
 ]
+PREPARED.append(({"assets/mnli/mnli_matched_dev.tsv": "40ab4eddf2466496eba46bc53fb06cdd"}, ["assets/mnli/dev.jsonl"]))
+_SQUAD = {"train": "bb2e17badeb3007c73e0296b1ef84595", "dev": "e8c164052fb1a098dbb9654b9e99c2f5"}
+_SQUAD_ORIGINALS = ("routerlens/dev", "flan/train", "flan/valid", "flan/test")
+PREPARED.append(
+    (
+        {f"assets/squad_part/{part}.jsonl": md5 for part, md5 in _SQUAD.items()},
+        [f"assets/squad_part/{name}.json" for name in _SQUAD_ORIGINALS],
+    )
+)
 Files = dict[str, str]  # path -> MD5
 Data = Annotated[str, typer.Option(help="Folder with files that need not be fetched; empty: none")]
 
@@ -148,14 +140,16 @@ PROPBANK = {
     "assets/propbank_ewt/propbank_ewt_test.conll": "a691cc45903aba267db8886a41a5d0ec",
 }
 INDEX = "assets/senses/index.sense"
-SENSES = {
-    INDEX: "aca5a2bfb253a9b27b95d376419728c9",
-    "assets/senses/semcor30.tsv": "0883972f8817cd128d243cd4889aaa37",
-    "assets/senses/senseval2.tsv": "9ce86c6f7361f44d49eeb370d4821575",
-    "assets/senses/senseval3.tsv": "2437fe0b32dce7bcee696d77b0ce9bd2",
-    "assets/senses/semeval2007_task17.tsv": "806aa4c2a2100150330cc4980dd9cb32",
-    "assets/senses/semeval2013_task12_en.tsv": "c88b6a143c432bbdbea57ef8d9c85192",
+FOLDERS = {  # in the repository, of what each table is made
+    "assets/senses/semcor30.tsv": "semcor3.0",
+    "assets/senses/senseval2.tsv": "senseval2",
+    "assets/senses/senseval3.tsv": "senseval3",
+    "assets/senses/semeval2007_task17.tsv": "semeval2007_task17_allwords",
+    "assets/senses/semeval2013_task12_en.tsv": "semeval2013_task12/en",
 }
+_OF_SENSES = "aca5a2bfb253a9b27b95d376419728c9 0883972f8817cd128d243cd4889aaa37 9ce86c6f7361f44d49eeb370d4821575"
+_OF_SENSES += " 2437fe0b32dce7bcee696d77b0ce9bd2 806aa4c2a2100150330cc4980dd9cb32 c88b6a143c432bbdbea57ef8d9c85192"
+SENSES = dict(zip((INDEX, *FOLDERS), _OF_SENSES.split()))
 INSTALLED = Path("/usr/share/wordnet/index.sense")
 
 
@@ -281,12 +275,6 @@ def propbank(data: Data = "") -> None:
         _warn_of_others(PROPBANK)
 
 
-FOLDERS = dict(  # of the corpora in the repository
-    zip(
-        [path for path in SENSES if path != INDEX],
-        ("semcor3.0", "senseval2", "senseval3", "semeval2007_task17_allwords", "semeval2013_task12/en"),
-    )
-)
 _KINDS = ("sense", "lexical_key", "sense_number", "synset")  # of references; others name the word in its own corpus
 _HEAD = "# token\tlemma\tpos\tsenses (resource:reftype:reference, separated by a blank)"
 

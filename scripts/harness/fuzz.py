@@ -39,16 +39,8 @@ import srsly
 import torch
 from spacy.tokens import Doc
 
+from spacy_elmo import formats
 from spacy_elmo.errors import ElmoError
-from spacy_elmo.formats import (
-    BiLMOptions,
-    VectorsWriter,
-    read_options,
-    read_vectors,
-    read_weights,
-    write_options,
-    write_weights,
-)
 from spacy_elmo.modules import BiLM
 from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
 from spacy_elmo.pretraining.language_model import read_output_layer, write_output_layer
@@ -57,7 +49,7 @@ SECONDS, BYTES = 20, 2 * 2**30  # of processor time and of memory, for one input
 WAITING_SECONDS = 300  # by the clock, for an input that waits and so uses no processor
 BATCH = 100  # inputs that one fork reads
 KEPT, FOUND = 3, Path("runs/fuzz")  # inputs of a kind of finding
-OPTIONS = BiLMOptions(4, ((1, 4), (2, 8)), 1, "relu", 20, 16, 8, 2, 3.0, 3.0, True)
+OPTIONS = formats.BiLMOptions(4, ((1, 4), (2, 8)), 1, "relu", 20, 16, 8, 2, 3.0, 3.0, True)
 FORK = multiprocessing.get_context("fork")  # the imports are paid for once
 
 
@@ -76,20 +68,8 @@ class Target(NamedTuple):
 # Random changes. The same generator makes the same changes
 
 NUMBERS = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0xFFFFFFFF, 2**63 - 1, 2**64 - 1)
-ODD_TEXTS: tuple[str, ...] = (
-    "",
-    " ",
-    "\0",
-    "\ufeff",
-    "\ud800",
-    "\u2028",
-    "\r",
-    "\u202e",
-    "e\u0301" * 50,
-    "👩‍👩‍👧",
-    "\U0010ffff",
-)
-ODD_TEXTS += ("a" * 100_000, "../../etc/passwd", "${paths.train}", "{0.__class__}", "%s%n", "NaN", "1e999")
+ODD_TEXTS = ["", " ", "\0", "\ufeff", "\ud800", "\u2028", "\r", "\u202e", "e\u0301" * 50, "👩‍👩‍👧", "\U0010ffff"]
+ODD_TEXTS += ["a" * 100_000, "../../etc/passwd", "${paths.train}", "{0.__class__}", "%s%n", "NaN", "1e999"]
 ODD_NUMBERS = (0, -1, 1, 2**31, 2**63, -(2**63), 2**200, 10**400, 0.5, 1e308, float("nan"), float("inf"))
 JSON_VALUES: tuple[Any, ...] = (None, True, [], {}, [[]], [1, 2], {"a": 1}, [None] * 50, *ODD_NUMBERS, *ODD_TEXTS)
 ODD_VALUES = (*JSON_VALUES, b"", b"\xff\xfe")
@@ -229,8 +209,8 @@ def bilm_in(folder: Path) -> dict[str, str]:
     bilm = BiLM(OPTIONS)
     bilm.reset_parameters(torch.Generator().manual_seed(0))
     files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "weights.hdf5")}
-    write_options(files["options_file"], OPTIONS)
-    write_weights(files["weight_file"], OPTIONS, bilm.to_arrays())
+    formats.write_options(files["options_file"], OPTIONS)
+    formats.write_weights(files["weight_file"], OPTIONS, bilm.to_arrays())
     return files
 
 
@@ -241,12 +221,12 @@ def options(folder: Path) -> Target:
         changed = json.dumps(changed_tree(json.loads(valid), random, JSON_VALUES)).encode("utf8", "surrogatepass")
         (folder / "options.json").write_bytes(mutated(valid, random) if random.random() < 0.4 else changed)
 
-    return Target(make, lambda folder: read_options(folder / "options.json"))
+    return Target(make, lambda folder: formats.read_options(folder / "options.json"))
 
 
 def weights(folder: Path) -> Target:
     valid = Path(bilm_in(folder)["weight_file"]).read_bytes()
-    return hdf5_target(valid, lambda path, untrusted: read_weights(path, OPTIONS, untrusted=untrusted))
+    return hdf5_target(valid, lambda path, untrusted: formats.read_weights(path, OPTIONS, untrusted=untrusted))
 
 
 def softmax(folder: Path, layer: Softmax | AdaptiveSoftmax | None = None) -> Target:
@@ -261,11 +241,11 @@ def adaptive(folder: Path) -> Target:
 
 
 def vectors(folder: Path) -> Target:
-    with VectorsWriter(folder / "vectors.hdf5") as writer:
+    with formats.VectorsWriter(folder / "vectors.hdf5") as writer:
         for n in (2, 1, 5):
             writer.write(" ".join("a" * n), np.ones((3, n, 8), np.float32))
     valid = (folder / "vectors.hdf5").read_bytes()
-    return hdf5_target(valid, lambda path, untrusted: list(read_vectors(path, untrusted=untrusted)))
+    return hdf5_target(valid, lambda path, untrusted: list(formats.read_vectors(path, untrusted=untrusted)))
 
 
 def pipeline_bytes(folder: Path) -> Target:

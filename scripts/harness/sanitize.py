@@ -20,6 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import torch
@@ -58,8 +59,6 @@ BUILDS: dict[str, list[str]] = {
     "x86-64": [CLONES.format('"arch=x86-64"')],
 }
 
-# Builds
-
 
 def build(name: str) -> Path:
     """Return a folder with a copy of the package whose loops are sanitized. Raises CalledProcessError."""
@@ -89,11 +88,12 @@ def environment(package: Path) -> dict[str, str]:
     }
 
 
-drawn = threading.local()  # has `odd` after a thread has drawn a value of ODD
-ODD = (0.0, -0.0, float("nan"), float("inf"), float("-inf"), 1e38, -1e38, 1e-42, 88.0, -88.0, 65504.0)
-
-
 # Random sizes and arrays
+
+THREAD = (
+    threading.local()
+)  # odd: whether it has drawn a value of ODD; in_torch: whether it calls the loops' versions in torch
+ODD = (0.0, -0.0, float("nan"), float("inf"), float("-inf"), 1e38, -1e38, 1e-42, 88.0, -88.0, 65504.0)
 
 
 def integer(g: Generator, low: int, high: int) -> int:
@@ -116,15 +116,14 @@ def size(g: Generator, highest: int) -> int:
 def unaligned(g: Generator, array: Tensor) -> Tensor:
     """Return a copy that begins anywhere in its memory, and ends where the memory ends."""
     skipped = integer(g, 0, 17)
-    memory = array.new_empty(array.numel() + skipped)
-    return memory[skipped:].view(array.shape).copy_(array)
+    return array.new_empty(array.numel() + skipped)[skipped:].view(array.shape).copy_(array)
 
 
 def normal(g: Generator, *shape: int, scale: float = 1.0, dtype: torch.dtype = torch.float32) -> Tensor:
     """Draw numbers; in one array of twenty some are NaN, infinite, denormal or huge."""
     array = torch.randn(shape, generator=g) * scale
     if array.numel() and chance(g, 0.05):
-        drawn.odd = True
+        THREAD.odd = True
         for _ in range(3):
             array.view(-1)[integer(g, 0, array.numel() - 1)] = ODD[integer(g, 0, len(ODD) - 1)]
     return unaligned(g, array.to(dtype))
@@ -254,8 +253,7 @@ def run_engine(g: Generator) -> list[Tensor]:
 
 def _engine(number: int, kind: int) -> Engine:
     """Return an engine of some size, with one kind of compiled call or with none, made once."""
-    in_torch = kernels.load() is None
-    key = (number, kind, in_torch)
+    key = (number, kind, kernels.load() is None)
     with LOCK:
         if key not in ENGINES:
             dim, width = SIZES[number]
@@ -263,11 +261,8 @@ def _engine(number: int, kind: int) -> Engine:
             bilm = BiLM(options)
             bilm.reset_parameters(torch.Generator().manual_seed(number))
             dtype = torch.float32 if kind == len(ALL) else ALL[kind].operands
-            lstm.KINDS = ALL[kind : kind + 1]  # type: ignore[assignment]
-            try:
+            with mock.patch.object(lstm, "KINDS", ALL[kind : kind + 1]):
                 ENGINES[key] = Engine.of(bilm, dtype, cached_words=10)
-            finally:
-                lstm.KINDS = ALL
         return ENGINES[key]
 
 
@@ -275,7 +270,6 @@ CALLS: tuple[Callable[[torch.Generator], list[torch.Tensor]], ...] = (
     *(run_cell, convolve, run_softmax, update_rows, copy_rows),
     *(run_engine, scan),
 )
-ALONE = threading.local()
 THREADS = 3
 
 
@@ -283,42 +277,26 @@ def _switch() -> None:
     """Let a thread call the loops' versions in torch: those that run if there is no library."""
     library = kernels.load()
     assert library is not None, "there are no compiled loops"
-    kernels.load = lambda: None if getattr(ALONE, "in_torch", False) else library  # type: ignore[assignment]
+    kernels.load = lambda: None if getattr(THREAD, "in_torch", False) else library  # type: ignore[assignment]
 
 
 def one_call(seed: int) -> str:
-    """Call a loop that the seed selects, and compare the results with torch's.
-
-    Returns the name of the call. Raises AssertionError if the results differ.
-    """
+    """Call a loop that the seed selects, compare the results with torch's, and return the name of the call."""
     make = CALLS[seed % len(CALLS)]
-    drawn.odd = False
+    THREAD.odd = False
     compiled = make(torch.Generator().manual_seed(seed))
-    ALONE.in_torch = True
+    THREAD.in_torch = True
     try:
         expected = make(torch.Generator().manual_seed(seed))
     finally:
-        ALONE.in_torch = False
-    assert len(compiled) == len(expected)
-    if drawn.odd:
-        return make.__name__  # NaN, infinity, or numbers whose rounding decides: the tests say what comes of them
-    for got, wanted in zip(compiled, expected):
+        THREAD.in_torch = False
+    # if odd: NaN, infinity, or numbers whose rounding decides; the tests say what comes of them
+    for got, wanted in zip(compiled, expected, strict=True) if not THREAD.odd else ():
         assert got.shape == wanted.shape, (make.__name__, seed, got.shape, wanted.shape)
         difference = float((got.double() - wanted.double()).norm() / wanted.double().norm().clamp(min=1.0))
         bound = 0.1 if make in (run_engine, scan) else 0.02  # several layers in bfloat16, and one rounding to bfloat16
         assert difference <= bound, (make.__name__, seed, difference)
     return make.__name__
-
-
-def random_calls(calls: int, package: Path) -> None:
-    """Make calls. Raises AssertionError if the package was not imported from `package`, or if a result is wrong."""
-    assert Path(spacy_elmo.__file__).is_relative_to(package), spacy_elmo.__file__
-    _switch()
-    torch.set_num_threads(2)
-    counts: Counter[str] = Counter()
-    with ThreadPoolExecutor(THREADS) as pool:
-        counts.update(pool.map(one_call, range(calls)))
-    print(counts.total(), "calls, nothing found:", dict(counts))
 
 
 def main() -> None:
@@ -329,22 +307,26 @@ def main() -> None:
     parser.add_argument("--in-package", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.in_package:
-        random_calls(args.calls, args.in_package)
+        assert Path(spacy_elmo.__file__).is_relative_to(args.in_package), spacy_elmo.__file__
+        _switch()
+        torch.set_num_threads(2)
+        with ThreadPoolExecutor(THREADS) as pool:
+            counts = Counter(pool.map(one_call, range(args.calls)))
+        print(counts.total(), "calls, nothing found:", dict(counts))
         return
     failed = []
     for name in [args.only] if args.only else BUILDS:
         package = build(name)
-        calls = ["-m", "scripts.harness.sanitize", "--calls", str(args.calls)]
+        calls = ["-m", "scripts.harness.sanitize", "--calls", str(args.calls), "--in-package", str(package)]
         tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", str(ROOT / "setup.cfg"), "--rootdir", str(ROOT)]
         tests += ["-o", f"pythonpath={package} {ROOT / 'tests' / 'helpers'}"]
         tests += [f"--ignore={ROOT / 'tests' / 'kernels' / skipped}" for skipped in SKIPPED]
         tests += [str(ROOT / path) for path in TESTS]
-        for title, command in (("tests", tests), ("random calls", [*calls, "--in-package", str(package)])):
+        for title, command in (("tests", tests), ("random calls", calls)):
             start = time.monotonic()
             code = subprocess.run([sys.executable, *command], cwd=package, env=environment(package)).returncode
             print(f"{name}, {title}: exit code {code}, {time.monotonic() - start:.0f} s", flush=True)
-            if code:
-                failed.append(f"{name}, {title}")
+            failed += [f"{name}, {title}"] if code else []
     if failed:
         sys.exit(f"failed: {'; '.join(failed)}")
 

@@ -113,8 +113,8 @@ def test_each_kind_of_call(monkeypatch: pytest.MonkeyPatch, compiled: ctypes.CDL
 
 def different(g: object) -> list[object]:
     """Results that are others in torch."""
-    sanitize.drawn.odd = False
-    return [sanitize.torch.ones(3) * (2 if getattr(sanitize.ALONE, "in_torch", False) else 1)]
+    sanitize.THREAD.odd = False
+    return [sanitize.torch.ones(3) * (2 if getattr(sanitize.THREAD, "in_torch", False) else 1)]
 
 
 def test_a_stream_of_docs() -> None:
