@@ -9,7 +9,7 @@ import struct
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,7 @@ class LayerCache:
     def put(self, keys: Sequence[bytes], arrays: Sequence[Layers]) -> None:
         """Add copies of arrays, *Shape:* (layers, words, width), to the cache.
 
-        Raises CacheError if the file cannot be written.
+        Raises CacheError if the file is something else.
         """
         items = dict(zip(keys, arrays))
         self._add_to_memory(items.items())
@@ -223,11 +223,17 @@ class LayersFile:
                 connection.execute("PRAGMA synchronous = NORMAL")
                 # The version is also 0 if a process was killed while it created the file.
                 if connection.execute("PRAGMA user_version").fetchone() == (0,):
-                    connection.execute("BEGIN IMMEDIATE")
-                    connection.execute(_TABLE)
-                    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                    connection.execute(f"PRAGMA user_version = {VERSION}")
-                    connection.execute("COMMIT")
+                    try:
+                        connection.execute("BEGIN IMMEDIATE")
+                        connection.execute(_TABLE)
+                        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                        connection.execute(f"PRAGMA user_version = {VERSION}")
+                        connection.execute("COMMIT")
+                    except sqlite3.Error:
+                        with suppress(OSError):  # SQLite leaves an empty file on a full disk
+                            if not os.path.getsize(self.path):
+                                os.unlink(self.path)
+                        raise
                 yield connection
 
     def _check_header(self) -> None:

@@ -471,6 +471,9 @@ def test_a_file_for_which_there_is_no_room(path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("spacy_elmo.inference.cache._TABLE", "no SQL")
     with pytest.raises(CacheError, match="has no room, set cache_file to another place"):
         LayersFile(path).read([b"a"])
+    with pytest.warns(CacheWarning, match="no more layers are written there"):
+        LayersFile(path).write(random_layers(1))
+    assert not path.exists()
 
 
 def test_a_full_disk_stops_only_writing(path: Path) -> None:
