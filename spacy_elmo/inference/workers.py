@@ -53,7 +53,7 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
     key = os.getpid(), n_threads
     with _LOCK:
         if key not in _POOLS:
-            started = threading.Barrier(n_threads + 1, timeout=60)  # or, after Ctrl-C, threads would wait for ever
+            started = threading.Barrier(n_threads + 1)
 
             def start() -> None:
                 torch.get_num_threads()  # the first call in a thread resets the number to the program's
@@ -67,6 +67,9 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
                 started.wait()
                 for future in waiting:
                     future.result()
+            except BaseException:
+                started.abort()  # the threads that have started must not wait for ever
+                raise
             finally:
                 torch.set_num_threads(before)  # later threads of the program inherit it
             _POOLS[key] = pool

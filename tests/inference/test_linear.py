@@ -38,6 +38,21 @@ def test_few_numbers_of_rows() -> None:
     assert padded_rows(0) == 0
 
 
+def test_matrix_multiplications_take_those_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    linear, taken = PrepackedLinear(WEIGHT, BIAS, 128), []
+    if not linear.prepacked:
+        pytest.skip("this build of torch has no prepacked products")
+    multiply = PrepackedLinear._multiply
+
+    def counted(self: PrepackedLinear, x: Tensor, packed: list[Tensor]) -> Tensor:
+        taken.append(len(x))
+        return multiply(self, x, packed)
+
+    monkeypatch.setattr(PrepackedLinear, "_multiply", counted)
+    assert [len(linear(torch.ones(n, 7))) for n in (1, 17, 70)] == [1, 17, 70]
+    assert taken == [1, 20, 80]
+
+
 @pytest.mark.parametrize("bias", [None, BIAS], ids=["plain", "bias"])
 @pytest.mark.parametrize("rows", [1, 128, 512])
 def test_prepacked(bias: Tensor | None, rows: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import subprocess
 import sys
@@ -40,6 +41,24 @@ def test_the_first_error_is_raised() -> None:
     with pytest.raises(ValueError, match="part"):
         run_all([fail, done.set], 2)
     assert done.wait(10)
+
+
+def test_threads_end_if_not_all_can_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python waits for all threads at its end."""
+    start, started = threading.Thread.start, []
+
+    def limited(thread: threading.Thread) -> None:
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(workers, "_POOLS", {})
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    run_all([int, int], 2)
+    gc.collect()  # the pool, whose threads end when it is gone
+    started[0].join(10)
+    assert not started[0].is_alive()
 
 
 PROGRAM = """
