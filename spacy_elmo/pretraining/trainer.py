@@ -106,10 +106,10 @@ def enough_memory(training: TrainingSettings) -> Iterator[None]:
         # on a CPU torch raises a plain RuntimeError
         if not isinstance(error, MemoryError | torch.cuda.OutOfMemoryError) and "DefaultCPUAllocator" not in str(error):
             raise
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
         raise SettingsError(
-            f"there is not enough memory ({str(error).strip().partition(chr(10))[0]}). Lower training.streams, which "
-            f"is {training.streams:,}, training.steps, which is {training.steps:,}, vocabulary.size or the sizes in "
-            "[bilm]."
+            f"there is not enough memory ({reason}). Lower training.streams, which is {training.streams:,}, "
+            f"training.steps, which is {training.steps:,}, vocabulary.size or the sizes in [bilm]."
         ) from error
 
 
@@ -314,7 +314,7 @@ class Trainer:
         parts: dict[str, Arrays] = {}
         for name, array in self._fitting(arrays, path, step).items():
             top, _, name_in_part = name.partition("/")
-            parts.setdefault(top, {})[name_in_part] = np.array(array)
+            parts.setdefault(top, {})[name_in_part] = np.asarray(array)  # a number in HDF5 is no array
         modules: dict[str, nn.Module] = {"bilm": self.model.bilm, "softmax": self.model.softmax}
         if self.average is not None and "average" in parts:
             modules["average"] = self.average
@@ -325,7 +325,7 @@ class Trainer:
         self.objective.restore(parts.get("objective", {}))
         if self.few_bits is not None:
             steps = parts["few_bits"].items()
-            self.few_bits.steps = {name: torch.from_numpy(array).to(self.group.device) for name, array in steps}
+            self.few_bits.steps = {name: torch.tensor(array, device=self.group.device) for name, array in steps}
         self.streams.restore({name: array[self.local_streams] for name, array in parts["streams"].items()})
         h, c = (torch.from_numpy(parts["state"][name][:, :, self.local_streams].copy()) for name in ("h", "c"))
         self.state = LstmState(h.to(self.group.device), c.to(self.group.device))

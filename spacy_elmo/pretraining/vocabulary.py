@@ -6,6 +6,7 @@ import io
 import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,28 +31,26 @@ def counts_path(path: Path) -> Path:
 def read_words(path: Path) -> list[str]:
     """Return the words of a vocabulary file: one a line, in UTF-8, each once, `<S>`, `</S>` and `<UNK>` first."""
     words: dict[str, int] = {}
+    number = 0
     try:
         with path.open("rb") as file:
-            lines = list(lines_of(file))
+            for number, (line, _) in enumerate(zip_longest(lines_of(file), SPECIAL, fillvalue=b""), 1):
+                word = decode_line(line, number).removesuffix("\n").removesuffix("\r")
+                if number <= len(SPECIAL) and word != SPECIAL[number - 1]:
+                    raise Unusable(f"{shown(word)}, not {SPECIAL[number - 1]}")
+                if not word or word.strip() != word:
+                    raise Unusable(f"{shown(word)} is empty, or begins or ends with a blank")
+                if word in words:
+                    raise Unusable(f"{shown(word)} comes twice, in line {words[word]} as well")
+                words[word] = number
     except OSError as error:
         expected = "a vocabulary, one word a line"
         raise CorpusError(FILE_UNREADABLE.format(path=path, reason=error, expected=expected)) from error
-    lines += [b""] * (len(SPECIAL) - len(lines))
-    for number, line in enumerate(lines, 1):
-        try:
-            word = decode_line(line, number).removesuffix("\n").removesuffix("\r")
-            if number <= len(SPECIAL) and word != SPECIAL[number - 1]:
-                raise Unusable(f"{shown(word)}, not {SPECIAL[number - 1]}")
-            if not word or word.strip() != word:
-                raise Unusable(f"{shown(word)} is empty, or begins or ends with a blank")
-            if word in words:
-                raise Unusable(f"{shown(word)} comes twice, in line {words[word]} as well")
-        except Unusable as error:
-            raise CorpusError(
-                f"{path}: line {number}: {error}. Expected one word a line, in UTF-8, each word once, "
-                f"{', '.join(SPECIAL)} first."
-            ) from error
-        words[word] = number
+    except Unusable as error:
+        raise CorpusError(
+            f"{path}: line {number}: {error}. Expected one word a line, in UTF-8, each word once, "
+            f"{', '.join(SPECIAL)} first."
+        ) from error
     return list(words)
 
 
