@@ -310,8 +310,8 @@ def _softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
         told = f"{expected[0]:,} words"
     if (n_words, width) != expected:
         raise WeightsError(
-            f"{path}: the softmax has {n_words:,} rows of {width} values. Expected {expected[0]:,}, as the vocabulary "
-            f"has words, of {expected[1]}, the biLM's projection_dim: use files of the same model."
+            f"{path}: the softmax has {n_words:,} rows of {width} values. Expected a row for each of the vocabulary's "
+            f"{expected[0]:,} words, of {expected[1]} values, the biLM's projection_dim: use files of the same model."
         )
     return [
         ("softmax", kind),

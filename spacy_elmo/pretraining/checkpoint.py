@@ -71,8 +71,9 @@ class Checkpoints:
                 temporary.unlink(missing_ok=True)  # before the free space is measured
                 raise CheckpointError(
                     f"{path}: can't be written ({error.strerror}): it needs {_BLOCK + len(image):,} bytes, and "
-                    f"{shutil.disk_usage(self.folder).free:,} are free on the disk. Make room, or raise the quota or "
-                    "the limit. Then the same command, without --restart, goes on from the checkpoint before."
+                    f"{shutil.disk_usage(self.folder).free:,} are free on the disk. Make room, raise the quota or the "
+                    "limit, or make the folder writable. Then the same command, without --restart, goes on from the "
+                    "checkpoint before."
                 ) from error
         with writing(self.folder, CheckpointError):
             _sync(self.folder)

@@ -244,9 +244,12 @@ def _fixed_settings(config: PretrainConfig) -> dict[str, Any]:
 def _compare(path: Path, recorded: dict[str, Any], now: dict[str, Any]) -> None:
     for key, value in now.items():
         if key in recorded and recorded[key] != value:  # a later version may have more settings
+            todo = "Set it back"
+            if key in ("vocabulary", "paths.vocabulary", "paths.init"):
+                todo += ", or put the file with the first SHA-256 back,"
             raise SettingsError(
-                f"{path}: this run was started with {key} = {recorded[key]}, but now it is {value}. Set it back to go "
-                f"on. {_NEW}"
+                f"{path}: this run was started with {key} = {recorded[key]}, but now it is {value}. {todo} to go on. "
+                f"{_NEW}"
             )
 
 

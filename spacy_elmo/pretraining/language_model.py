@@ -127,8 +127,9 @@ class LanguageModel:
         got, expected = (softmax.n_words, softmax.projection_dim), (len(vocabulary), bilm.options.projection_dim)
         if got != expected:
             raise WeightsError(
-                f"{source}: the softmax has {got[0]:,} rows of {got[1]} values. Expected {expected[0]:,}, as the "
-                f"vocabulary has words, of {expected[1]}, the biLM's projection_dim: use files of the same model."
+                f"{source}: the softmax has {got[0]:,} rows of {got[1]} values. Expected a row for each of the "
+                f"vocabulary's {expected[0]:,} words, of {expected[1]} values, the biLM's projection_dim: use files of "
+                "the same model."
             )
         self.bilm, self.softmax, self.vocabulary = bilm, softmax, vocabulary
 

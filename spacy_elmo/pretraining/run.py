@@ -172,7 +172,8 @@ class _Loop:
                         raise ValueError("it is of another run")
                     progress = {name: arrays.pop(f"progress/{name}").item() for name in vars(Progress())}
                 except (KeyError, ValueError) as error:
-                    raise CheckpointError(CHECKPOINT_PARTS.format(path=folder, problems=error)) from error
+                    what = f"{error} is missing" if isinstance(error, KeyError) else error
+                    raise CheckpointError(CHECKPOINT_PARTS.format(path=folder, problems=what)) from error
                 self.progress, self.owed = Progress(**progress), arrays.pop(_OWED, None) is not None
                 self.trainer.restore(arrays, str(folder), step)
             if self.group.first:

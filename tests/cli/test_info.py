@@ -288,11 +288,11 @@ def test_a_softmax(language_model: Path) -> None:
     assert "softmax adaptive, clusters from word 4 words 8 vectors 16" in run(language_model)
     with (language_model / "vocabulary.txt").open("a", encoding="utf8") as file:
         file.write("newt\n")
-    assert "8 rows of 16 values. Expected 9, as the vocabulary has words" in run(language_model, code=1)
+    assert "8 rows of 16 values. Expected a row for each of the vocabulary's 9 words" in run(language_model, code=1)
     (language_model / "vocabulary.txt").unlink()
     assert "can't be used without its words" in run(language_model)
     write_output_layer(path, adaptive(32), "float32")
-    assert "rows of 32 values. Expected 8, as the vocabulary has words, of 16, the biLM's projection_dim" in run(
+    assert "rows of 32 values. Expected a row for each of the vocabulary's 8 words, of 16 values" in run(
         language_model, code=1
     )
     path.write_bytes(path.read_bytes()[:-100])

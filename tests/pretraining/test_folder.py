@@ -120,7 +120,7 @@ def test_other_words_or_weights_are_refused(given: PretrainConfig, tmp_path: Pat
     for paths, message in (
         (
             {"vocabulary": tmp_path / "fewer.txt"},
-            r"started with paths\.vocabulary = \w+, but now it is \w+\. Set it back .* --restart",
+            r"started with paths\.vocabulary = \w+, but now it is \w+\. Set it back, or put the file .* --restart",
         ),
         ({"init": tmp_path / "other"}, r"started with paths\.init = \w+, but now it is \w+\."),
         ({"vocabulary": None}, r"started with paths\.vocabulary = \w+, but now it is None"),

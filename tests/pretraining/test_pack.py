@@ -10,7 +10,7 @@ import pytest
 import torch
 from embedded_case import COUNTS, OPTIONS, WORDS, embed, make_package, model_of
 
-from spacy_elmo.errors import CommandError, OptionsError, WeightsError
+from spacy_elmo.errors import CommandError, SettingsError, WeightsError
 from spacy_elmo.formats import read_options, read_weights
 from spacy_elmo.formats.softmax import read_softmax, write_softmax
 from spacy_elmo.modules.softmax import AdaptiveSoftmax
@@ -153,7 +153,7 @@ def test_what_can_not_be_packed_leaves_nothing(model: Path, tmp_path: Path) -> N
     with pytest.raises(WeightsError, match="too large for float16"):
         pack(model, tmp_path / "packed")
     shutil.rmtree(model)
-    with pytest.raises(OptionsError, match=r"options\.json: no such file"):
+    with pytest.raises(SettingsError, match="names no biLM: there is no such folder"):
         pack(model, tmp_path / "packed")
     assert not names(tmp_path)
 

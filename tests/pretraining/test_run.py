@@ -155,8 +155,8 @@ def test_a_perplexity_far_above_the_number_of_words_is_told_once(
         ("progress/more", np.array(1.0), "progress/more is unexpected"),
         ("optimizer/0/exp_avg", np.zeros((2, 2), np.float32), r"optimizer/0/exp_avg is float32 of shape \(2, 2\)"),
         ("optimizer/x/y/z", np.zeros(2, np.float32), "optimizer/x/y/z is unexpected"),
-        ("run", ..., "not a checkpoint of this run"),
-        ("progress/best", ..., "not a checkpoint of this run"),
+        ("run", ..., r"not a checkpoint of this run \('run' is missing\)"),
+        ("progress/best", ..., "'progress/best' is missing"),
     ],
 )
 def test_contents_that_can_not_be(ended: Path, tmp_path: Path, name: str, value: Any, message: str) -> None:
