@@ -39,8 +39,7 @@ def demo(
         raise CommandError(
             f"{output}: this folder can't be made ({error.strerror}). Give another one, as in spacy elmo demo FOLDER."
         ) from error
-    lines = files("spacy_elmo.cli").joinpath("senses.tsv").read_text(encoding="utf8").splitlines()
-    table = [line.split("\t") for line in lines]
+    table = sample_sentences()
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     found = []
@@ -69,6 +68,12 @@ def demo(
         msg.good(f"{output / 'senses.png'}: the picture of it")
     else:
         msg.warn("no picture: matplotlib is missing (pip install matplotlib)")
+
+
+def sample_sentences() -> list[list[str]]:
+    """Return the package's example sentences: word, sense, sentence."""
+    lines = files("spacy_elmo.cli").joinpath("senses.tsv").read_text(encoding="utf8").splitlines()
+    return [line.split("\t") for line in lines]
 
 
 def _words(found: list[SampleWord]) -> dict[str, list[SampleWord]]:

@@ -8,10 +8,10 @@ import json
 import struct
 from base64 import b64encode
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,17 +20,17 @@ from spacy.language import Language
 from spacy.tokens import Doc, Token
 
 from ..errors import CommandError
-from ..formats.text import Unusable, blank
+from ..formats.text import blank
 from ..pipeline.mixes import learned_mixes
 from ..pipeline.saved import load_pipe
 from .console import msg
-from .shared import TEXTS, Force, LangOfCard, bilm_of, check_output, embedder_of, write_text
+from .demo import sample_sentences
+from .shared import TEXTS, BiLMName, Force, LangOfCard, bilm_of, check_output, documents_in, embedder_of, write_text
 
 if TYPE_CHECKING:
     from ..corpus.bilm import BiLMChoice
 
 Floats = npt.NDArray[np.float32]
-BATCH = 64  # sentences
 MOST_OCCURRENCES = 5000  # of a word: as many points as the page moves smoothly
 MOST_WORDS = 20  # that are chosen by their frequency
 # The page predicts the most frequent words alone, so that it stays below 12 MB: these are 98 % of what a text has.
@@ -41,7 +41,7 @@ def explore(
     output: Path = Arg(..., metavar="OUTPUT", help="HTML file to write"),
     texts: list[Path] | None = Arg(None, metavar="TEXT", help=f"{TEXTS}; default: sentences with bank, spring ..."),
     words: str = Opt("", metavar="WORD,WORD", help="Words whose occurrences are shown; default: the most frequent"),
-    model: str | None = Opt(None, "--model", "-m", metavar="MODEL", help="Folder or name of a biLM; default: en_mini"),
+    model: BiLMName = None,
     pipeline: str | None = Opt(
         None, metavar="PIPELINE", help="Saved pipeline: its biLM, its tags and entities, and what it has learnt"
     ),
@@ -59,22 +59,27 @@ def explore(
     chosen = [word.strip() for word in words.split(",") if word.strip()]
     if words and not chosen:
         raise CommandError(f"--words is {words!r}, which names no word. Expected words with commas between them.")
-    check_output(output, texts or (), force=force)
-    if parquet is not None:
-        if parquet.absolute().resolve() == output.absolute().resolve():
-            raise CommandError(f"--parquet is {parquet}, which is OUTPUT too. Expected two files: give another name.")
-        check_output(parquet, texts or (), force=force)
+    if parquet is not None and parquet.absolute().resolve() == output.absolute().resolve():
+        raise CommandError(f"--parquet is {parquet}, which is OUTPUT too. Expected two files: give another name.")
+    for path in filter(None, (output, parquet)):
+        check_output(path, texts or (), force=force)
     choice = bilm_of(model, pipeline=pipeline)
     nlp = load_pipe(pipeline)[0] if pipeline else blank(lang or choice.language)
     if texts:
-        sentences = _read(texts, nlp, choice, lang)
-        usual = _frequent(sentences)
+        docs = _read(texts, nlp, choice, lang)
+        counts = Counter(token.text for doc in docs for token in doc if token.is_alpha and not token.is_stop)
+        usual = [word for word, n in counts.most_common(MOST_WORDS) if n > 1]
     else:
-        rows = _sample()
-        sentences = [Sentence(doc, {"sense": row[1]}) for row, doc in zip(rows, nlp.pipe(row[2] for row in rows))]
+        rows = sample_sentences()
+        docs = list(nlp.pipe(row[2] for row in rows))
+        for doc, row in zip(docs, rows):
+            doc.user_data[OF_SENTENCE] = {"sense": row[1]}
         usual = list(dict.fromkeys(row[0] for row in rows))
-    chosen = chosen or usual
-    found = _occurrences(sentences, chosen)
+    tokens: dict[str, list[Token]] = defaultdict(list)
+    for doc in docs:
+        for token in doc:
+            tokens[token.lower_].append(token)
+    found = {word: group[:MOST_OCCURRENCES] for word in chosen or usual if len(group := tokens[word.lower()]) > 1}
     if not found:
         raise CommandError(
             f"--words is {words or 'not given'}, and no word occurs twice. Expected words of the text, as it writes "
@@ -82,14 +87,13 @@ def explore(
         )
     if missing := [word for word in chosen if word not in found]:
         msg.warn(f"{', '.join(missing)}: less than twice in the text, so not on the page.")
-    vectors = _embed(found, sentences, choice)
+    layers = _embed(found.values(), choice)
     if parquet is not None:
-        write_parquet(parquet, found, sentences, vectors)
+        _write_parquet(parquet, found, layers)
         msg.good(f"{parquet}: open it with embedding-atlas {parquet} --text sentence --vector vector")
     name = pipeline or model or "en_mini"
-    bilm, can_predict = pack_bilm(choice, predictions)
-    page = make_page(name, found, sentences, vectors, bilm, can_predict, nlp)
-    write_text(page, output)
+    bilm, can_predict = _pack_bilm(choice, predictions)
+    write_text(_make_page(name, found, layers, bilm, can_predict, nlp), output)
     n, size = sum(map(len, found.values())), output.stat().st_size
     msg.good(f"{output}: a page of {size / 1e6:.1f} MB. Words: {len(found)}; occurrences of them: {n:,}")
     msg.text("Open it in a browser: double-click the file, or press Ctrl+O there. It needs no network.")
@@ -97,90 +101,49 @@ def explore(
         msg.warn(f"{name} has no softmax (or an adaptive one), so the page predicts no words: pip install its softmax.")
 
 
-class Sentence(NamedTuple):
-    """A sentence, and what colours its words. values: of the sentence, by the names of the attributes."""
-
-    doc: Doc
-    values: dict[str, str]
+OF_SENTENCE = "of_sentence"  # key of a doc's user_data: what colours all words of a sentence, by the attributes' names
 
 
-class Occurrence(NamedTuple):
-    """A word in a sentence. sentence: its number. place: index of the word in it."""
+def _read(texts: Sequence[Path], nlp: Language, choice: BiLMChoice, lang: str | None) -> list[Doc]:
+    from ..corpus.reading import sources_of
 
-    sentence: int
-    place: int
-
-
-def _sample() -> list[list[str]]:
-    """Return the package's example sentences: word, sense, sentence."""
-    lines = files("spacy_elmo.cli").joinpath("senses.tsv").read_text(encoding="utf8").splitlines()
-    return [line.split("\t") for line in lines]
-
-
-def _read(texts: Sequence[Path], nlp: Language, choice: BiLMChoice, lang: str | None) -> list[Sentence]:
-    from ..corpus.reading import Parser, read_items, sources_of
-
-    parser = Parser(choice.tokenizer(lang), docs=False)
     names: list[str] = []
     docs: list[Doc] = []
-    for item in read_items(sources_of(texts)):
-        try:
-            document = parser(item)
-        except Unusable as error:
-            raise CommandError(f"{item.source}, line {item.line}: {error}. Correct or remove the line.") from error
-        for sentence in document.sentences if document is not None else ():
-            names.append(Path(item.source).name)
-            docs.append(Doc(nlp.vocab, words=sentence.tokens))
+    for document in documents_in(sources_of(texts), choice.tokenizer(lang)):
+        names += [Path(document.source).name] * len(document.sentences)
+        docs += [Doc(nlp.vocab, words=sentence.tokens) for sentence in document.sentences]
     if not docs:
         raise CommandError(f"{', '.join(map(str, texts))}: no sentence. Expected text, one sentence a line.")
-    several = len(set(names)) > 1
-    return [Sentence(doc, {"document": name} if several else {}) for name, doc in zip(names, nlp.pipe(docs))]
+    if len(set(names)) > 1:
+        for name, doc in zip(names, docs):
+            doc.user_data[OF_SENTENCE] = {"document": name}
+    return list(nlp.pipe(docs))
 
 
-def _frequent(sentences: Sequence[Sentence]) -> list[str]:
-    """Return the most frequent words that are no stop words."""
-    counts = Counter(token.text for doc, _ in sentences for token in doc if token.is_alpha and not token.is_stop)
-    return [word for word, n in counts.most_common(MOST_WORDS) if n > 1]
+def _embed(groups: Iterable[Sequence[Token]], choice: BiLMChoice) -> dict[Token, Floats]:
+    """Return the layers of each token, *Shape:* (layers, width)."""
+    wanted: dict[Doc, list[Token]] = defaultdict(list)
+    for token in dict.fromkeys(token for tokens in groups for token in tokens):
+        wanted[token.doc].append(token)
+    embedded = embedder_of(choice).embed_sentences([token.text for token in doc] for doc in wanted)
+    # a view would hold the vectors of all words
+    return {token: layers[:, token.i].copy() for tokens, layers in zip(wanted.values(), embedded) for token in tokens}
 
 
-def _occurrences(sentences: Sequence[Sentence], words: Sequence[str]) -> dict[str, list[Occurrence]]:
-    """Return where each word occurs, in upper or lower case. Words that occur once are left out."""
-    places: dict[str, list[Occurrence]] = defaultdict(list)
-    for number, (doc, _) in enumerate(sentences):
-        for token in doc:
-            places[token.lower_].append(Occurrence(number, token.i))
-    return {word: places[word.lower()][:MOST_OCCURRENCES] for word in words if len(places[word.lower()]) > 1}
-
-
-def _embed(
-    found: dict[str, list[Occurrence]], sentences: Sequence[Sentence], choice: BiLMChoice
-) -> dict[Occurrence, Floats]:
-    """Return the layers of each occurrence, *Shape:* (layers, width)."""
-    wanted: dict[int, list[Occurrence]] = defaultdict(list)
-    for occurrence in {o for occurrences in found.values() for o in occurrences}:
-        wanted[occurrence.sentence].append(occurrence)
-    embedder, numbers, result = embedder_of(choice), sorted(wanted), {}
-    for start in range(0, len(numbers), BATCH):
-        batch = numbers[start : start + BATCH]
-        words = [[token.text for token in sentences[number].doc] for number in batch]
-        for number, layers in zip(batch, embedder.embed_batch(words)):
-            result.update({o: layers[:, o.place].copy() for o in wanted[number]})
-    return result
-
-
-def _values(sentence: Sentence, token: Token) -> dict[str, str]:
+def _values(token: Token) -> dict[str, str]:
     """Return what an occurrence can be coloured by."""
-    values = dict(sentence.values)
-    if token.doc.has_annotation("TAG"):
+    doc = token.doc
+    values: dict[str, str] = dict(doc.user_data.get(OF_SENTENCE, {}))
+    if doc.has_annotation("TAG"):
         values["tag"] = token.tag_
-    if token.doc.has_annotation("ENT_IOB"):
+    if doc.has_annotation("ENT_IOB"):
         values["entity"] = token.ent_type_ or "none"
-    if token.doc.cats:
-        values["category"] = max(token.doc.cats, key=token.doc.cats.__getitem__)
+    if doc.cats:
+        values["category"] = max(doc.cats, key=doc.cats.__getitem__)
     return values
 
 
-def pack_bilm(choice: BiLMChoice, predictions: bool) -> tuple[str, bool]:
+def _pack_bilm(choice: BiLMChoice, predictions: bool) -> tuple[str, bool]:
     """Return a biLM's weights, and its softmax if there is one, as the page unpacks them: gzip in base64.
 
     Matrices of few bits become whole numbers of 8 bits with a step for each output, which is exact. Others are rounded
@@ -234,42 +197,39 @@ def _softmax(choice: BiLMChoice) -> tuple[dict[str, Floats] | None, list[str] | 
     return rows, model.words[:PREDICTED_WORDS]
 
 
-def make_page(
+def _make_page(
     name: str,
-    found: dict[str, list[Occurrence]],
-    sentences: Sequence[Sentence],
-    vectors: dict[Occurrence, Floats],
+    found: Mapping[str, Sequence[Token]],
+    layers: Mapping[Token, Floats],
     bilm: str,
     predictions: bool,
     nlp: Language,
 ) -> str:
-    """Return the HTML. bilm: what `pack_bilm` returned."""
-    numbers = {number: k for k, number in enumerate(sorted({o.sentence for o in vectors}))}
+    """Return the HTML. bilm: what `_pack_bilm` returned."""
+    sentences = {doc: number for number, doc in enumerate(dict.fromkeys(token.doc for token in layers))}
     words: dict[str, list[dict[str, Any]]] = {
         word: [
-            {"sentence": numbers[o.sentence], "place": o.place, "values": _values(s, s.doc[o.place]) or {"word": word}}
-            for o, s in ((o, sentences[o.sentence]) for o in occurrences)
+            {"sentence": sentences[token.doc], "place": token.i, "values": _values(token) or {"word": word}}
+            for token in tokens
         ]
-        for word, occurrences in found.items()
+        for word, tokens in found.items()
     }
     start = next(iter(found.values()))[0]
-    first = " ".join(token.text for token in sentences[start.sentence].doc)
-    layers, width = vectors[start].shape
-    attributes = dict.fromkeys(name for group in words.values() for o in group for name in o["values"])
+    n_layers, width = layers[start].shape
     data = {
         "words": words,
-        "sentences": [[token.text for token in sentences[number].doc] for number in numbers],
-        "attributes": list(attributes),
-        "layers": list(range(layers)),
+        "sentences": [[token.text for token in doc] for doc in sentences],
+        "attributes": list(dict.fromkeys(name for group in words.values() for one in group for name in one["values"])),
+        "layers": list(range(n_layers)),
         "width": width,
         "predictions": predictions,
-        "start": start.place,
+        "start": start.i,
         "mixes": [mix.to_dict() for mix in learned_mixes(nlp)],
     }
-    points = b"".join(_eight_bits(layer) for group in found.values() for o in group for layer in vectors[o])
+    points = b"".join(_eight_bits(layer) for tokens in found.values() for token in tokens for layer in layers[token])
     parts = {
         "name": html.escape(name),
-        "sentence": html.escape(first, quote=True),
+        "sentence": html.escape(" ".join(token.text for token in start.doc), quote=True),
         "data": json.dumps(data).replace("<", "\\u003c"),
         "vectors": b64encode(points).decode(),
         "bilm": bilm,
@@ -285,23 +245,16 @@ def _eight_bits(vector: Floats) -> bytes:
     return struct.pack("<f", step) + values
 
 
-def write_parquet(
-    path: Path, found: dict[str, list[Occurrence]], sentences: Sequence[Sentence], vectors: dict[Occurrence, Floats]
-) -> None:
+def _write_parquet(path: Path, found: Mapping[str, Sequence[Token]], layers: Mapping[Token, Floats]) -> None:
     """Write a row for each occurrence: word, sentence, what it can be coloured by, and the mean of its layers."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
         raise CommandError("--parquet needs pyarrow: pip install pyarrow.") from error
-    rows = [
-        {
-            "word": word,
-            "sentence": " ".join(token.text for token in sentences[o.sentence].doc),
-            **_values(sentences[o.sentence], sentences[o.sentence].doc[o.place]),
-            "vector": vectors[o].mean(0).tolist(),
-        }
-        for word, occurrences in found.items()
-        for o in occurrences
-    ]
+    rows: list[dict[str, Any]] = []
+    for word, tokens in found.items():
+        for token in tokens:
+            sentence, vector = " ".join(other.text for other in token.doc), layers[token].mean(0).tolist()
+            rows.append({"word": word, "sentence": sentence, **_values(token), "vector": vector})
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
@@ -16,11 +16,13 @@ from tqdm import tqdm
 from ..allennlp.embedder import SECONDS, ElmoEmbedder, Lines
 from ..errors import EMBED_SAME, FILE_NOT_REGULAR, CommandError
 from ..formats.atomic import replacing, writing
+from ..formats.text import Tokenize, Unusable
 from ..modules.loading import Precision, find_bilm
 from .console import msg
 
 if TYPE_CHECKING:
     from ..corpus.bilm import BiLMChoice
+    from ..corpus.reading import Document
     from ..pretraining.text import Report
 
 MODEL = "Folder of a biLM or of a pretraining run, saved pipeline (folder or package), or the name of a biLM"
@@ -66,6 +68,20 @@ def sentences_in(path: Path, language: str | None, report: Report) -> Iterator[l
     if path == STANDARD_INPUT:
         return read_stream(standard_input(), source_of(path), language, report)
     return read_sentences(path, language, report)
+
+
+def documents_in(files: Sequence[Path], tokenizer: Tokenize | None) -> Iterator[Document]:
+    """Yield the documents of files, one for each line or object. tokenizer: None: words are separated by blanks."""
+    from ..corpus.reading import Parser, read_items
+
+    parser = Parser(tokenizer, docs=False)
+    for item in read_items(files):
+        try:
+            document = parser(item)
+        except Unusable as error:
+            raise CommandError(f"{item.source}, line {item.line}: {error}. Correct or remove the line.") from error
+        if document is not None:
+            yield document
 
 
 def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = True) -> None:

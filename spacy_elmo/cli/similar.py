@@ -1,5 +1,6 @@
 """`elmo similar`: the occurrences of a word that are most alike in context."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
@@ -8,14 +9,13 @@ import numpy as np
 import numpy.typing as npt
 from spacy.cli._util import Arg, Opt, import_code
 
+from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError, listed
-from ..formats.text import Unusable
 from ..modules.loading import EMBEDDED
 from .console import msg, print_json
-from .shared import MODEL, WIDEST, Code, Json, Lang, PipeName, bilm_of, embedder_of, source_of
+from .shared import MODEL, WIDEST, Code, Json, Lang, PipeName, bilm_of, documents_in, embedder_of, source_of
 
 Floats = npt.NDArray[np.float32]
-BATCH = 64  # lines
 _SIDE = 36  # characters shown on each side of the word
 _JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # parts of words in Persian and Hindi, and of emoji
 
@@ -54,8 +54,8 @@ def similar(
     *before, name = texts  # formerly the model was the first argument
     if len(before) + (model is not None) > 1:
         raise CommandError(f"TEXT was given as {' '.join(texts)}. Expected one file; --model names the model.")
-    model, text = model or (before or [EMBEDDED])[0], Path(name)
-    others = find_occurrences(model, pipe, text, word, ignore_case, lang)
+    choice, text = bilm_of(model or (before or [EMBEDDED])[0], pipe), Path(name)
+    others = list(_occurrences(choice, text, word, ignore_case, lang))
     lines = [one.line for one in others]
     if sentence is not None and sentence not in lines:
         raise CommandError(
@@ -90,30 +90,23 @@ def similar(
         msg.table(rows, header=header, divider=True, aligns=("r", "r", "l"), max_col=WIDEST)
 
 
-def find_occurrences(
-    model: str, pipe: str | None, text: Path, word: str, ignore_case: bool, lang: str | None
-) -> list[Occurrence]:
-    """Return all occurrences of a word in a text, in order. Only lines that have one are embedded."""
-    from ..corpus.reading import Parser, read_items, sources_of
+def _occurrences(
+    choice: BiLMChoice, text: Path, word: str, ignore_case: bool, lang: str | None
+) -> Iterator[Occurrence]:
+    """Yield all occurrences of a word in a text, in order. Only lines that have one are embedded."""
+    from ..corpus.reading import sources_of
 
-    choice = bilm_of(model, pipe)
-    at_blanks = lang is None and choice.saved_pipeline is None
-    parser = Parser(None if at_blanks else choice.tokenizer(lang), docs=False)
-    files = sources_of([text])
-    if len(files) > 1:
+    if len(files := sources_of([text])) > 1:
         raise CommandError(
             f"{text}: {len(files)} files. Expected one, whose lines have numbers. neighbours reads several."
         )
+    at_blanks = lang is None and choice.saved_pipeline is None
     lines: list[tuple[int, list[str], list[int]]] = []  # number, words, and where the word is among them
-    for item in read_items(files):
-        try:
-            document = parser(item)
-        except Unusable as error:
-            raise CommandError(f"{item.source}, line {item.line}: {error}. Correct or remove the line.") from error
-        for words in (sentence.tokens for sentence in document.sentences) if document is not None else ():
+    for document in documents_in(files, None if at_blanks else choice.tokenizer(lang)):
+        for words in (sentence.tokens for sentence in document.sentences):
             places = [i for i, it in enumerate(words) if it == word or (ignore_case and it.lower() == word.lower())]
             if places:
-                lines.append((item.line, words, places))
+                lines.append((document.line, words, places))
     n = sum(len(places) for *_, places in lines)
     if n < 2:
         how = f"occurs once, in line {lines[0][0]}" if n else "does not occur"
@@ -123,13 +116,10 @@ def find_occurrences(
             f"{source_of(text)}: the word {word!r} {how}. Expected two occurrences or more, exactly as it is written: "
             f"change --word, or add --ignore-case.{split * at_blanks}"
         )
-    embedder, found = embedder_of(choice), []
-    for start in range(0, len(lines), BATCH):
-        batch = lines[start : start + BATCH]
-        for (line, words, places), layers in zip(batch, embedder.embed_batch([words for _, words, _ in batch])):
-            # a view would hold all words' vectors
-            found += [Occurrence(line, words, place, layers[:, place].copy()) for place in places]
-    return found
+    embedded = embedder_of(choice).embed_sentences(words for _, words, _ in lines)
+    for (line, words, places), layers in zip(lines, embedded):
+        # a view would hold all words' vectors
+        yield from (Occurrence(line, words, place, layers[:, place].copy()) for place in places)
 
 
 def most_alike(query: Floats, others: Floats, top: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:

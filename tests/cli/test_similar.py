@@ -11,7 +11,7 @@ import pytest
 import spacy
 
 from spacy_elmo import ElmoEmbedder
-from spacy_elmo.cli.similar import BATCH, marked, most_alike
+from spacy_elmo.cli.similar import marked, most_alike
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 TEXT = """He sat on the bank of the river .
@@ -93,7 +93,7 @@ def test_json(text: Path) -> None:
 
 
 def test_standard_input_in_several_batches() -> None:
-    n = 2 * BATCH + 3
+    n = 131  # a batch has 64 sentences
     output = run(GOLDEN, "-", "--word", "bank", "--sentence", n, stdin="\n".join(f"bank {i}" for i in range(n)))
     assert f"line {n}: *bank* {n - 1} compared with {n - 1} other" in output
 
