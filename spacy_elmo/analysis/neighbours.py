@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..allennlp.embedder import BarSetting, ElmoEmbedder, bar_of, split_texts
-from ..errors import PATH_FOLDER, CorpusError, ElmoError, SettingsError, shown
+from ..errors import PATH_FOLDER, CorpusError, ElmoError, SettingsError, check_whole, shown
 from ..formats.atomic import is_unfinished, replacing_folder, writing
 from ..formats.paths import expanded
 from ..formats.strict_json import read_json
@@ -34,13 +34,16 @@ from ..pretraining.prepared import (
 )
 from ..pretraining.text import read_sentences
 
-_INDEX_DAMAGED = "{folder}: the index is damaged ({reason}). Delete the folder, and make the index again."
-
 HEADER, VECTORS = "index.json", "vectors.npy"
+FILES = (TEXT, OFFSETS, LENGTHS, META, VECTORS, HEADER)
 VERSION = 1
 MIX: Literal["mix"] = "mix"
 Layer = int | Literal["mix"]
+Floats = npt.NDArray[np.float32]
 _MOST_BYTES = 2**16
+_BLOCK = 2**24  # bytes of the float32 vectors that are in memory at once
+_FIRST = 256  # results that are sorted at first
+_LARGEST = 1.01  # a cosine is at most 1, and here rounded
 
 
 @dataclass(frozen=True)
@@ -65,33 +68,27 @@ def is_index(folder: str | os.PathLike[str]) -> bool:
     return (Path(folder) / HEADER).is_file()
 
 
-def write_header(folder: Path, header: Header) -> None:
-    with (folder / HEADER).open("w", encoding="utf8") as file:
-        file.write(json.dumps({"version": VERSION} | asdict(header), indent=2) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
+def _damaged(folder: Path, reason: object) -> CorpusError:
+    return CorpusError(f"{folder}: the index is damaged ({reason}). Delete the folder, and make the index again.")
 
 
 def read_header(folder: Path) -> Header:
     """Read index.json of a folder, whose values `_Index` compares. Raises CorpusError if it is none."""
     try:
         record = read_json(folder / HEADER, _MOST_BYTES)
+        version = record.get("version") if isinstance(record, dict) else None
+        if version == VERSION and not isinstance(version, bool):
+            values = {name: record[name] for name in ("bilm", "model", "layer", "width", "text")}
+            return Header(**values, of=record.get("of", "words"))
     except OSError as error:
         raise CorpusError(
             f"{folder}: no index ({error}). Give the folder that elmo neighbours --index wrote."
         ) from error
-    except ValueError as error:
-        raise CorpusError(_INDEX_DAMAGED.format(folder=folder, reason=f"{HEADER}: {error}")) from error
-    version = record.get("version") if isinstance(record, dict) else None
-    if version != VERSION or isinstance(version, bool):
-        raise CorpusError(
-            f"{folder}: an index in version {shown(version)} of its format. Expected version {VERSION}: make it again."
-        )
-    try:
-        values = {name: record[name] for name in ("bilm", "model", "layer", "width", "text")}
-        return Header(**values, of=record.get("of", "words"))
-    except KeyError as error:
-        raise CorpusError(_INDEX_DAMAGED.format(folder=folder, reason=f"{HEADER}: {error!r}")) from error
+    except (ValueError, KeyError) as error:
+        raise _damaged(folder, f"{HEADER}: {error!r}") from error
+    raise CorpusError(
+        f"{folder}: an index in version {shown(version)} of its format. Expected version {VERSION}: make it again."
+    )
 
 
 def find_word(sentence: str | Sequence[str], word: str, occurrence: int, lang: str | None) -> tuple[list[str], int]:
@@ -113,42 +110,25 @@ def find_word(sentence: str | Sequence[str], word: str, occurrence: int, lang: s
     return words, places[occurrence - 1]
 
 
-_BLOCK = 2**24  # bytes of the float32 vectors that are in memory at once
-_FIRST = 256  # results that are sorted at first
-
-
-def cosines_with(vectors: npt.NDArray[np.float16], query: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """Return the cosines of all vectors, *Shape:* (n, width), with one: all of length 1. They are read in blocks."""
-    cosines = np.empty(len(vectors), np.float32)
-    rows = max(1, _BLOCK // (4 * vectors.shape[1]))
-    for start in range(0, len(vectors), rows):
-        block = vectors[start : start + rows].astype(np.float32)
-        np.matmul(block, query, out=cosines[start : start + rows])
-    return cosines
-
-
-def best_first(cosines: npt.NDArray[np.float32]) -> Iterator[int]:
+def best_first(scores: Floats) -> Iterator[int]:
     """Yield the places of numbers from the largest to the smallest, equal ones in their order, sorted as needed."""
-    done, n = 0, len(cosines)
+    done, n = 0, len(scores)
     while done < n:
         wanted = min(n, max(_FIRST, 8 * done))
         # all that are equal to the last one of these are sorted too, so that their order is that of the places
-        least = np.partition(cosines, n - wanted)[n - wanted]
-        chosen = np.flatnonzero(cosines >= least)
-        order = chosen[np.argsort(-cosines[chosen], kind="stable")]
+        chosen = np.flatnonzero(scores >= np.partition(scores, n - wanted)[n - wanted])
+        order = chosen[np.argsort(-scores[chosen], kind="stable")]
         yield from order[done:].tolist()
         done = len(order)
 
 
-Floats = npt.NDArray[np.float32]
-
-
 def unit_vectors(layers: Floats, layer: Layer) -> Floats:
     """Return the vectors of a layer, *Shape:* (words, width), each divided by its length if that is not 0."""
-    return _of_length_1(layers.mean(0) if layer == MIX else layers[layer])
+    return of_length_1(layers.mean(0) if layer == MIX else layers[layer])
 
 
-def _of_length_1(vectors: Floats) -> Floats:
+def of_length_1(vectors: Floats) -> Floats:
+    """Return vectors, *Shape:* (..., width), each divided by its length if that is not 0."""
     norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
     unit: Floats = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
     return unit
@@ -159,26 +139,12 @@ def _sentence_vector(layers: Floats, layer: Layer) -> Floats:
     return vector
 
 
-def checked_layer(layer: Layer | None, layers: int) -> Layer:
-    """Return a layer; None: the last one. One that a biLM with so many layers does not have is an error."""
-    if layer is None:
-        return layers - 1
-    if layer != MIX and (isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer < layers):
-        raise SettingsError(f"the layer is {shown(layer)}. Expected 0 to {layers - 1}, or {MIX!r}, the mean of all.")
-    return layer
-
-
-def fingerprint(embedder: ElmoEmbedder) -> str:
-    """Return the fingerprint of an embedder's biLM. Raises SettingsError if the embedder is stateful."""
+def _fingerprint(embedder: ElmoEmbedder) -> str:
     if embedder.stateful:
         raise SettingsError(
             "the embedder is stateful: vectors would depend on the sentences before. Expected stateful=False."
         )
     return fingerprint_of(embedder.options, embedder.to_arrays())
-
-
-_OF = ("words", "sentences")
-FILES = (TEXT, OFFSETS, LENGTHS, META, VECTORS, HEADER)
 
 
 def build_index(
@@ -210,48 +176,46 @@ def build_index(
     Raises ElmoError if the source, the folder or a setting can't be used.
     """
     target = Path(os.path.realpath(expanded(folder)))
-    _refuse_present(target, replace)
+    with writing(target, CorpusError):
+        if target.exists() and not target.is_dir():
+            raise CorpusError(PATH_FOLDER.format(path=target))
+        present = sorted(path.name for path in target.iterdir()) if target.exists() else []
+    if HEADER in present and not replace:
+        raise CorpusError(f"{target}: has an index. Give another folder, or replace it (replace=True, or --force).")
+    if present and HEADER not in present:
+        raise CorpusError(
+            f"{target}: holds {', '.join(present[:3])}, and no index. Expected a new or an empty folder, or that "
+            "of an index: give another one."
+        )
     refuse_inside(source, target)
-    layer = MIX if sentences and layer is None else layer
-    layer, bilm = checked_layer(layer, embedder.options.layers), fingerprint(embedder)
-    dtype = np.dtype(np.float32 if sentences else np.float16)
+    last = embedder.options.layers - 1
+    if layer is None:
+        layer = MIX if sentences else last
+    elif layer != MIX and (isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer <= last):
+        raise SettingsError(f"the layer is {shown(layer)}. Expected 0 to {last}, or {MIX!r}, the mean of all.")
+    bilm, kind = _fingerprint(embedder), SentenceIndex if sentences else WordIndex
     with replacing_folder(target, FILES, CorpusError) as temporary:
         corpus = prepare(source, temporary, lang)
+        header = Header(bilm, model, layer, embedder.options.width, corpus.meta.sha256, kind.of)
         with (
             writing(target, CorpusError),
             (temporary / VECTORS).open("wb") as file,
             bar_of(len(corpus), progress) as bar,
         ):
-            shape = (len(corpus) if sentences else int(corpus.n_tokens), embedder.options.width)
-            header = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-            np.lib.format.write_array_header_1_0(file, header)
+            shape = (len(corpus) if sentences else int(corpus.n_tokens), header.width)
+            described = {"descr": kind.dtype.str, "fortran_order": False, "shape": shape}
+            np.lib.format.write_array_header_1_0(file, described)
             for layers in embedder.embed_sentences(corpus):
                 vectors = _sentence_vector(layers, layer) if sentences else unit_vectors(layers, layer)
-                file.write(vectors.astype(dtype).tobytes())
+                file.write(vectors.astype(kind.dtype).tobytes())
                 bar.update()
             file.flush()
             os.fsync(file.fileno())
-        header_of = Header(bilm, model, layer, embedder.options.width, corpus.meta.sha256, _OF[sentences])
         del corpus  # Windows renames no folder whose files are mapped
-        with writing(target, CorpusError):
-            write_header(temporary, header_of)
-
-
-def _refuse_present(folder: Path, replace: bool) -> None:
-    with writing(folder, CorpusError):
-        if folder.exists() and not folder.is_dir():
-            raise CorpusError(PATH_FOLDER.format(path=folder))
-        present = sorted(path.name for path in folder.iterdir()) if folder.exists() else []
-    if is_index(folder) and not replace:
-        raise CorpusError(f"{folder}: has an index. Give another folder, or replace it (replace=True, or --force).")
-    if present and not is_index(folder):
-        raise CorpusError(
-            f"{folder}: holds {', '.join(present[:3])}, and no index. Expected a new or an empty folder, or that "
-            "of an index: give another one."
-        )
-
-
-_LARGEST = 1.01  # a cosine is at most 1, and here rounded
+        with writing(target, CorpusError), (temporary / HEADER).open("w", encoding="utf8") as text:
+            text.write(json.dumps({"version": VERSION} | asdict(header), indent=2) + "\n")
+            text.flush()
+            os.fsync(text.fileno())
 
 
 class Neighbour(NamedTuple):
@@ -284,19 +248,17 @@ class _Index:
     """The vectors of a corpus and its sentences, as `build_index` wrote them. The vectors stay on disk."""
 
     of = "words"
-    _dtype: npt.DTypeLike = np.float16
+    dtype: np.dtype[Any] = np.dtype(np.float16)
 
     def __init__(self, folder: str | os.PathLike[str], embedder: ElmoEmbedder) -> None:
         self.folder, self.embedder = expanded(folder), embedder
         self.header: Header = read_header(self.folder)
-        if is_unfinished(self.folder):
-            raise self._damaged("a process was killed while it replaced the files")
         if self.header.of != self.of:
             raise CorpusError(
                 f"{folder}: an index of {self.header.of}. Expected one of {self.of}: make it in another folder, or ask "
                 f"this one for {self.header.of} (--sentences asks for sentences)."
             )
-        got, expected = fingerprint(embedder), self.header.bilm
+        got, expected = _fingerprint(embedder), self.header.bilm
         if got != expected:
             model = shown(self.header.model or "unknown")
             raise CorpusError(
@@ -305,17 +267,22 @@ class _Index:
             )
         try:
             self.corpus = PreparedCorpus(self.folder)
-            self.vectors = map_array(self.folder / VECTORS, self._dtype, 2)
+            self.vectors = map_array(self.folder / VECTORS, self.dtype, 2)
         except (CorpusError, OSError, ValueError) as error:
-            raise self._damaged(error) from error
-        if self.corpus.meta.sha256 != self.header.text:
-            raise self._damaged("its text is another than that of its vectors")
-        n = self.corpus.n_tokens if self.of == "words" else len(self.corpus)
-        if self.vectors.shape != (n, self.header.width):
-            raise self._damaged(f"vectors of shape {self.vectors.shape} for {n:,} {self.of}")
+            raise _damaged(self.folder, error) from error
+        shape = (self.corpus.n_tokens if self.of == "words" else len(self.corpus), embedder.options.width)
         layers: list[Layer] = [*range(embedder.options.layers), MIX]
-        if self.header.width != embedder.options.width or self.header.layer not in layers:
-            raise self._damaged("its biLM has no such layer")
+        problem = None
+        if is_unfinished(self.folder):
+            problem = "a process was killed while it replaced the files"
+        elif self.corpus.meta.sha256 != self.header.text:
+            problem = "its text is another than that of its vectors"
+        elif self.vectors.shape != shape:
+            problem = f"vectors of shape {self.vectors.shape} for {shape[0]:,} {self.of}"
+        elif self.header.width != shape[1] or self.header.layer not in layers:
+            problem = "its biLM has no such layer"
+        if problem is not None:
+            raise _damaged(self.folder, problem)
 
     def __len__(self) -> int:
         """The number of vectors."""
@@ -336,16 +303,15 @@ class _Index:
         try:
             return self.corpus.sentence(number)
         except CorpusError as error:
-            raise self._damaged(error) from error
+            raise _damaged(self.folder, error) from error
 
-    def _damaged(self, reason: object) -> CorpusError:
-        return CorpusError(_INDEX_DAMAGED.format(folder=self.folder, reason=reason))
+    def _blocks(self) -> Iterator[Floats]:
+        rows = max(1, _BLOCK // (4 * self.header.width))
+        for start in range(0, len(self.vectors), rows):
+            yield self.vectors[start : start + rows].astype(np.float32)
 
-
-def _refuse_fractions(**numbers: object) -> None:
-    for name, number in numbers.items():
-        if not isinstance(number, int | np.integer) or isinstance(number, bool):
-            raise SettingsError(f"{name} is {shown(number)}. Expected a whole number.")
+    def _scores(self, score: Callable[[Floats], Floats]) -> Floats:
+        return np.concatenate([np.empty(0, np.float32), *(score(block) for block in self._blocks())])
 
 
 class WordIndex(_Index):
@@ -357,9 +323,9 @@ class WordIndex(_Index):
     is stateful.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], embedder: ElmoEmbedder) -> None:
-        super().__init__(folder, embedder)
-        self._ends = np.cumsum(self.corpus.lengths, dtype=np.int64)
+    @cached_property
+    def _ends(self) -> npt.NDArray[np.int64]:
+        return np.cumsum(self.corpus.lengths, dtype=np.int64)
 
     def neighbours(
         self,
@@ -386,40 +352,37 @@ class WordIndex(_Index):
         Raises SettingsError if a number is not whole, ElmoError if the word does not occur in the sentence that often,
         and CorpusError if the index turns out to be damaged.
         """
-        _refuse_fractions(n=n, occurrence=occurrence)
+        check_whole(0, n=n, occurrence=occurrence)
         words, place = find_word(sentence, word, occurrence, self.corpus.meta.language)
         layers = self.embedder.embed_sentence(words)
         query = unit_vectors(layers[:, place : place + 1], self.header.layer)[0]
-        cosines = cosines_with(self.vectors, query)
+        cosines = self._scores(lambda block: block @ query)
         if not (np.abs(cosines) <= _LARGEST).all():
-            raise self._damaged("vectors that are not of length 1")
+            raise _damaged(self.folder, "vectors that are not of length 1")
         results: list[Neighbour] = []
         seen: set[tuple[str, ...]] = set()
-        for row in best_first(cosines) if n > 0 else ():
-            other = self._neighbour(row, float(cosines[row]))
-            if (other.words, other.place) == (words, place):
+        for row in best_first(cosines) if n else ():
+            number = int(np.searchsorted(self._ends, row, side="right"))
+            other = self._sentence(number)
+            at = row - int(self._ends[number]) + len(other)
+            if (
+                (other, at) == (words, place)
+                or (other_words and other[at].lower() == word.lower())
+                or (one_per_sentence and tuple(other) in seen)
+            ):
                 continue
-            if other_words and other.words[other.place].lower() == word.lower():
-                continue
-            if one_per_sentence and tuple(other.words) in seen:
-                continue
-            seen.add(tuple(other.words))
-            results.append(other)
+            seen.add(tuple(other))
+            results.append(Neighbour(float(cosines[row].clip(-1, 1)), number + 1, other, at))
             if len(results) == n:
                 break
         return results
-
-    def _neighbour(self, row: int, cosine: float) -> Neighbour:
-        number = int(np.searchsorted(self._ends, row, side="right"))
-        words = self._sentence(number)
-        return Neighbour(min(1.0, max(-1.0, cosine)), number + 1, words, row - int(self._ends[number]) + len(words))
 
 
 class SentenceIndex(_Index):
     """All sentences of a corpus with their vectors, as `build_index` wrote them. As `WordIndex` otherwise."""
 
     of = "sentences"
-    _dtype = np.float32
+    dtype = np.dtype(np.float32)
 
     def neighbours(
         self, sentence: str | Sequence[str], n: int = 10, *, normalize: bool = True, center: bool = True
@@ -437,30 +400,27 @@ class SentenceIndex(_Index):
         Raises SettingsError if n is no whole number, ElmoError if the sentence has no words, and CorpusError if the
         index turns out to be damaged.
         """
-        _refuse_fractions(n=n)
+        check_whole(0, n=n)
         words = split_texts([sentence], self.corpus.meta.language)[0]
         if not words:
             raise ElmoError(f"the query is {shown(sentence)}, which has no words. Expected a sentence.")
         query = _sentence_vector(self.embedder.embed_sentence(words), self.header.layer)
         mean = self._mean if center else np.zeros_like(query)
-        change = _of_length_1 if normalize else np.asarray
-        scores = np.empty(len(self.vectors), np.float32)
-        for start, block in self._blocks():
-            scores[start : start + len(block)] = change(block - mean) @ change(query - mean)
-        places = (int(row) for row in (best_first(scores) if n > 0 else ()))
-        found = (SentenceNeighbour(float(scores[row]), row + 1, self._sentence(row)) for row in places)
-        return list(islice((each for each in found if each.words != words), max(0, n)))
+        change = of_length_1 if normalize else np.asarray
+        query = change(query - mean)
+        scores = self._scores(lambda block: change(block - mean) @ query)
+        rows = best_first(scores) if n else iter(())
+        found = (SentenceNeighbour(float(scores[row]), row + 1, self._sentence(row)) for row in rows)
+        return list(islice((each for each in found if each.words != words), n))
+
+    def _blocks(self) -> Iterator[Floats]:
+        for block in super()._blocks():
+            if not np.isfinite(block).all():
+                raise _damaged(self.folder, "vectors that are not finite")
+            yield block
 
     @cached_property
     def _mean(self) -> Floats:
-        total = sum(block.sum(0, dtype=np.float64) for _, block in self._blocks())
+        total = sum(block.sum(0, dtype=np.float64) for block in self._blocks())
         mean: Floats = np.divide(total, len(self.vectors)).astype(np.float32)
         return mean
-
-    def _blocks(self) -> Iterator[tuple[int, Floats]]:
-        rows = max(1, _BLOCK // (4 * self.header.width))
-        for start in range(0, len(self.vectors), rows):
-            block = self.vectors[start : start + rows]
-            if not np.isfinite(block).all():
-                raise self._damaged("vectors that are not finite")
-            yield start, block

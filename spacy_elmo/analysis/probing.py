@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,9 +41,11 @@ def label_getter(attribute: str) -> Getter:
     Raises SettingsError if tokens have no such attribute; and so does the function if a value is no label.
     """
     if attribute == ENTITIES:
-        return _entity
+        return lambda token: f"{token.ent_iob_}-{token.ent_type_}" if token.ent_type_ else token.ent_iob_
     if attribute.startswith(_CUSTOM) and len(attribute) > len(_CUSTOM):
-        return _custom(attribute.removeprefix(_CUSTOM), attribute)
+        custom = attribute.removeprefix(_CUSTOM)
+        # read from where spaCy stores it, so that the extension need not be registered
+        return lambda token: _text(token.doc.user_data.get(("._.", custom, token.idx, None)), attribute)  # type: ignore[call-overload]
     name = _NAMES.get(attribute, attribute)
     if name.startswith("_") or name.endswith("_") or not hasattr(Token, name):
         raise SettingsError(
@@ -54,23 +56,10 @@ def label_getter(attribute: str) -> Getter:
     return lambda token: _text(getattr(token, read), attribute)
 
 
-def _entity(token: Token) -> str:
-    return f"{token.ent_iob_}-{token.ent_type_}" if token.ent_type_ else token.ent_iob_
-
-
-def _custom(name: str, attribute: str) -> Getter:
-    def getter(token: Token) -> str:
-        # read from where spaCy stores it, so that the extension need not be registered
-        data: dict[Any, Any] = token.doc.user_data
-        return _text(data.get(("._.", name, token.idx, None)), attribute)
-
-    return getter
-
-
 def _text(value: object, attribute: str) -> str:
     if value is None:
         return ""
-    if not isinstance(value, (str, int, MorphAnalysis)):  # bool is an int
+    if not isinstance(value, str | int | MorphAnalysis):  # bool is an int
         raise SettingsError(
             f"--attr is {shown(attribute)}, but its value of a token is {shown(value)}, which is no label. Expected a "
             "text, a number or a truth value: change --attr."
@@ -97,17 +86,17 @@ class LabelledCorpus(NamedTuple):
 
 
 def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | None = None) -> LabelledCorpus:
-    """Read a corpus. Whitespace tokens are left out, because they have no vectors.
+    """Read a corpus: a .spacy or .conllu file, perhaps packed, or a folder of such files. limit: number of sentences.
 
-    source: a .spacy or .conllu file, perhaps packed, or a folder of such files. A doc without sentence
-        boundaries is one sentence.
-    limit: number of sentences that are read; None: all.
-
+    Whitespace tokens are left out, because they have no vectors. A doc without sentence boundaries is one sentence.
     Raises ElmoError if a file can't be read, if there are no words, or if no word has a label.
     """
+    if not source.exists():
+        raise CorpusError(FILE_MISSING.format(path=source, expected=_EXPECTED))
+    files = find_files(source) if source.is_dir() else [source]
     corpus = LabelledCorpus([], [])
     limit = limit and min(limit, sys.maxsize)  # islice accepts no larger number
-    for words, labels in islice(_labelled_sentences(_files(source), attribute, getter), limit):
+    for words, labels in islice(_labelled_sentences(files, attribute, getter), limit):
         if words:
             corpus.sentences.append(words)
             corpus.labels.extend(labels)
@@ -129,19 +118,14 @@ def _labelled_sentences(files: Iterable[Path], attribute: str, getter: Getter) -
                 ".json. Of another format, such as a table, write the docs to a .spacy file with spaCy's DocBin."
             )
         try:
-            found = _docbin_sentences(path) if kind == DOCBIN else _conllu_sentences(path, attribute.startswith("ent"))
-            for sentence in found:
+            of_docs: Iterable[Doc | Span] = (sentence for doc in docs_in(path) for sentence in sentences_of(doc))
+            for sentence in of_docs if kind == DOCBIN else _conllu_sentences(path, attribute.startswith("ent")):
                 tokens = [token for token in sentence if not token.is_space]
                 yield [token.text for token in tokens], list(map(getter, tokens))
         except ElmoError:
             raise
         except Exception as error:  # a damaged file fails anywhere in spaCy, even if an attribute is read
             raise damaged(path, error) from error
-
-
-def _docbin_sentences(path: Path) -> Iterator[Span]:
-    for doc in docs_in(path):
-        yield from sentences_of(doc)
 
 
 def _conllu_sentences(path: Path, entities: bool) -> Iterator[Doc]:
@@ -205,12 +189,6 @@ def _remove_missing(doc: Doc, block: str) -> None:
             token.dep_ = ""
 
 
-def _files(source: Path) -> list[Path]:
-    if not source.exists():
-        raise CorpusError(FILE_MISSING.format(path=source, expected=_EXPECTED))
-    return find_files(source) if source.is_dir() else [source]
-
-
 L2 = 1e-5  # on standardised features, beside the mean loss of a token
 ITERATIONS = 100
 _SCORES = 1 << 25  # computed at a time (rows times labels), so that memory does not grow with their number
@@ -229,10 +207,8 @@ class LinearClassifier(NamedTuple):
 
     def predict(self, x: Tensor) -> Tensor:
         """Return the most probable label of each row, *Shape:* (rows,)."""
-        parts = x.split(_rows(len(self.bias)))
-        return torch.cat(
-            [F.linear((part - self.mean).div_(self.std), self.weight, self.bias).argmax(1) for part in parts]
-        )
+        parts = ((part - self.mean).div_(self.std) for part in x.split(_rows(len(self.bias))))
+        return torch.cat([F.linear(part, self.weight, self.bias).argmax(1) for part in parts])
 
 
 def fit(x: Tensor, labels: Tensor, classes: int, iterations: int = ITERATIONS) -> LinearClassifier:
@@ -310,9 +286,8 @@ class Probes:
                 "corpus."
             )
         self._outside = OUTSIDE if attribute == ENTITIES else None
-        self._train_rows, self._dev_rows = (
-            np.flatnonzero([label != "" for label in part.labels]) for part in (train, dev)
-        )
+        self._rows = [np.flatnonzero([label != "" for label in part.labels]) for part in (train, dev)]
+        self.train_tokens, self.dev_tokens = map(len, self._rows)
         numbers = {label: i for i, label in enumerate(self.labels)}
         self._numbers = torch.tensor([numbers[label] for label in train.labels if label])
         self._gold = [label for label in dev.labels if label]
@@ -324,14 +299,6 @@ class Probes:
                 f"training part has {found[1]}. Expected the same set of labels: change --attr, or give another corpus."
             )
 
-    @property
-    def train_tokens(self) -> int:
-        return len(self._train_rows)
-
-    @property
-    def dev_tokens(self) -> int:
-        return len(self._dev_rows)
-
     def majority(self) -> Score:
         training = [pair for pair in zip(self.train.words, self.train.labels) if pair[1]]
         words = [word for word, label in zip(self.dev.words, self.dev.labels) if label]
@@ -342,8 +309,8 @@ class Probes:
 
         All layers of the tokens are in memory: layers x tokens x width x 4 bytes.
         """
-        x = _select(embed(bilm, self.train.sentences, progress), self._train_rows)
-        y = _select(embed(bilm, self.dev.sentences, progress), self._dev_rows)
+        parts = (embed(bilm, part.sentences, progress) for part in (self.train, self.dev))
+        x, y = (part if len(rows) == part.shape[1] else part[:, rows] for part, rows in zip(parts, self._rows))
         return (self._probe(*pair) for pair in chain(zip(x, y), [(x.mean(0), y.mean(0))]))
 
     def _probe(self, x: Array, y: Array) -> Score:
@@ -360,10 +327,6 @@ def embed(bilm: EmbeddingBiLM, sentences: Sequence[Sequence[str]], progress: OnT
         result[:, starts[i] : starts[i + 1]] = layers
         progress(layers.shape[1])
     return result
-
-
-def _select(layers: Array, rows: npt.NDArray[np.intp]) -> Array:
-    return layers if len(rows) == layers.shape[1] else layers[:, rows]
 
 
 def row_titles(layers: int) -> list[str]:

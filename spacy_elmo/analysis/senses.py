@@ -12,6 +12,7 @@ import numpy as np
 from ..corpus.bilm import EmbeddingBiLM
 from ..errors import FILE_MISSING, FILE_NOT_REGULAR, CorpusError, shown
 from ..formats.text import Unusable, decode_line, lines_of, unpacked
+from .neighbours import of_length_1
 from .probing import Array
 
 NONE = "-"
@@ -168,24 +169,8 @@ class SenseInventory:
         """Return for each row of *Shape:* (rows, width) the sense whose mean vector has the largest cosine with it."""
         senses = list(self._sums[lemma])
         means = np.stack([self._sums[lemma][sense] for sense in senses])  # their lengths make no difference
-        cosines = (_unit(means) * _unit(vectors)).sum(-1)  # (senses, rows)
+        cosines = (of_length_1(means) * of_length_1(vectors)).sum(-1)  # (senses, rows)
         return [senses[i] for i in cosines.argmax(0)]
-
-
-class FirstSenses:
-    """The first sense of each lemma: the listed one, such as WordNet's, or the most frequent one of the inventory."""
-
-    def __init__(self, listed: Mapping[Lemma, str], inventory: SenseInventory) -> None:
-        self._listed, self._inventory = listed, inventory
-
-    def of(self, lemma: Lemma) -> str | None:
-        return self._listed.get(lemma) or self._inventory.most_frequent(lemma)
-
-
-def _unit(vectors: Array) -> Array:
-    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    unit: Array = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
-    return unit
 
 
 class SenseScore(NamedTuple):
@@ -252,12 +237,15 @@ class SenseResult(NamedTuple):
 
 
 def evaluate(
-    inventory: SenseInventory, first_senses: FirstSenses, instances: Iterable[tuple[Instance, Array]], rows: int
+    inventory: SenseInventory, listed: Mapping[Lemma, str], instances: Iterable[tuple[Instance, Array]], rows: int
 ) -> SenseResult:
-    """Score a test set: its instances with their vectors, *Shape:* (rows, width) each."""
+    """Score a test set: its instances with their vectors, *Shape:* (rows, width) each.
+
+    The first sense of a lemma is the listed one, such as WordNet's, or the most frequent one of the inventory.
+    """
     first_sense, scores, unseen = SenseScore(), [SenseScore()] * rows, 0
     for instance, vectors in instances:
-        first = first_senses.of(instance.lemma)
+        first = listed.get(instance.lemma) or inventory.most_frequent(instance.lemma)
         known = instance.lemma in inventory
         answers = inventory.nearest(instance.lemma, vectors) if known else [first] * rows
         unseen += not known

@@ -50,7 +50,6 @@ class TerminalPrinter(Printer):
         return super().text(escaped(title), escaped(text), *args, **kwargs)
 
     def table(self, data: Any, **kwargs: Any) -> Any:
-        """Print a table of rows."""
         return super().table([[escaped(cell) for cell in row] for row in data], **kwargs)
 
     def divider(self, text: str = "", *args: Any, **kwargs: Any) -> Any:
@@ -128,7 +127,6 @@ class Commands(TyperGroup):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Return the arguments that are left for the command. Raises BadParameter if one is refused."""
         for before, arg in pairwise(["", *args]):
             option, equals, value = arg.partition("=") if arg.startswith("--") else (before, "=", arg)
             is_setting = option.startswith("--") and "." in option and "=" not in option

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import time
+from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -49,28 +50,40 @@ def download(
                 f"--sha256 is {shown(given)}. Expected 64 hexadecimal digits: the SHA-256 of the file, as its "
                 "publisher gives it."
             )
-    expected = (0, 1, 2) if source in PUBLISHED else (1,)
-    if len(hashes) not in expected:
+    if len(hashes) not in ((0, 1, 2) if source in PUBLISHED else (1,)):
         raise CommandError(
             f"{source}: --sha256 was given {len(hashes)} times. Expected it once for a file, as its publisher gives "
             "it; with the name of a published biLM twice at most, or not at all."
         )
-    folder = to or (published_folder(source) if source in PUBLISHED else Path("."))
     with telling_if_stopped("stopped. Nothing is kept of a file that is not complete: run the command again."):
         if source in PUBLISHED:
-            _download_published(source, hashes, folder)
+            _download_published(source, hashes, to or published_folder(source))
         else:
-            _download_file(source, hashes[0], folder)
+            _download_file(source, hashes[0], to or Path("."))
 
 
 def _download_file(url: str, sha256: str, folder: Path) -> None:
     """Download a file by its address. Raises ElmoError if that fails, or its SHA-256 is not the one that is given."""
     from ..formats.contents import check, is_hdf5
 
-    target = folder / _file_name(url)
-    new = not (target.is_file() and sha256_of(target) == sha256)
-    if new:
-        fetch(url, target, sha256)
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("http", "https"):
+        meant = "".join(f" Did you mean {name}?" for name in get_close_matches(url, PUBLISHED, 1))
+        raise CommandError(
+            f"{shown(url)}: neither an address nor the name of a published biLM.{meant} Expected http://..., "
+            f"https://..., or one of {_NAMES}."
+        )
+    name = unquote(rest.partition("?")[0].partition("#")[0].partition("/")[2].rpartition("/")[2])
+    if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():  # NUL is not printable
+        raise CommandError(
+            f"{url}: the last part of its path, {shown(name)}, can't be the name of a file. Expected the address "
+            "of a file, like https://example.org/weights.hdf5."
+        )
+    target = folder / name
+    told = "already there, with this SHA-256"
+    if not target.is_file() or sha256_of(target) != sha256:
+        _fetch(url, target, sha256)
+        told = f"{target.stat().st_size:,} bytes, SHA-256 {sha256}"
     if is_hdf5(target):
         try:
             check(target)
@@ -78,8 +91,7 @@ def _download_file(url: str, sha256: str, folder: Path) -> None:
             raise CommandError(
                 f"{error} The file stays there, because it has the SHA-256 that was asked for: delete it."
             ) from error
-    size = f"{target.stat().st_size:,} bytes, SHA-256 {sha256}"
-    msg.good(f"{target}: {size if new else 'already there, with this SHA-256'}")
+    msg.good(f"{target}: {told}")
 
 
 def _download_published(name: str, hashes: list[str], folder: Path) -> None:
@@ -97,7 +109,7 @@ def _download_published(name: str, hashes: list[str], folder: Path) -> None:
         if (folder / title).is_file():
             got[title] = sha256_of(folder / title)
         if title not in got or expected not in (None, got[title]):
-            got[title] = fetch(url, folder / title, expected)
+            got[title] = _fetch(url, folder / title, expected)
             new.append(title)
     try:
         read_weights(folder / WEIGHTS, read_options(folder / OPTIONS), untrusted=True)
@@ -128,24 +140,7 @@ def _download_published(name: str, hashes: list[str], folder: Path) -> None:
     msg.text(f"use it as {use}: python -m spacy elmo info {use}")
 
 
-def _file_name(url: str) -> str:
-    """Return the name of the file at a URL, the last part of its path. Raises CommandError if it has none."""
-    scheme, _, rest = url.partition("://")
-    if scheme not in ("http", "https"):
-        raise CommandError(
-            f"{shown(url)}: neither an address nor the name of a published biLM. Expected http://..., "
-            f"https://..., or one of {_NAMES}."
-        )
-    name = unquote(rest.partition("?")[0].partition("#")[0].partition("/")[2].rpartition("/")[2])
-    if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():  # NUL is not printable
-        raise CommandError(
-            f"{url}: the last part of its path, {shown(name)}, can't be the name of a file. Expected the address "
-            "of a file, like https://example.org/weights.hdf5."
-        )
-    return name
-
-
-def fetch(url: str, target: Path, sha256: str | None) -> str:
+def _fetch(url: str, target: Path, sha256: str | None) -> str:
     """Download a file, and return its SHA-256. It appears when it is complete, with the SHA-256 that is given."""
     with writing(target.parent, DownloadError):
         target.parent.mkdir(parents=True, exist_ok=True)

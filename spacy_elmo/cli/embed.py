@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spacy.cli._util import Arg, Opt, import_code
 
 from ..allennlp.embedder import OutputFormat, device_of
-from ..errors import CommandError, StandardInputWarning, TruncatedWordsWarning
+from ..errors import CommandError, PlainTextWarning, StandardInputWarning, TruncatedWordsWarning
 from ..formats.atomic import remove_leftovers_of
 from ..formats.text import kind_of, layout_of, read_sentences, warn_of_fields
 from ..modules.loading import OPTIONS, WEIGHTS, find_bilm
@@ -28,7 +29,6 @@ from .shared import (
     embedder_of,
     shown_bar,
     source_of,
-    warn_of_language,
 )
 
 if TYPE_CHECKING:
@@ -118,19 +118,19 @@ def embed(
             "folder as the output (--shard-size makes one in any format), the same command would go on."
         )
     with telling_if_stopped(stopped):
-        flags = {"--all": ("all", all_), "--top": ("top", top), "--average": ("mean", average)}
-        given = [option for option, (_, is_given) in flags.items() if is_given]
-        if len(given) + (layers is not None) > 1:
+        flags = {"--all": all_ and "all", "--top": top and "top", "--average": average and "mean", "--layers": layers}
+        given = {option: value for option, value in flags.items() if value}
+        if len(given) > 1:
             raise CommandError(
-                f"{' and '.join(given)} {'and --layers ' * (layers is not None)}were given together. Expected one of "
-                "--layers, --all, --top and --average: leave out the others."
+                f"{' and '.join(given)} were given together. Expected one of --layers, --all, --top and --average: "
+                "leave out the others."
             )
-        if given and format_ is None and shard_size is None and not output.suffix and not output.is_dir():
+        if given and not layers and format_ is None and shard_size is None and not (output.suffix or output.is_dir()):
             raise CommandError(
-                f"{output}: the end of its name tells no format, and {given[0]} was given, as in AllenNLP. Expected "
-                "--format hdf5 for one HDF5 file, or --format parquet for a folder of shards."
+                f"{output}: the end of its name tells no format, and {next(iter(given))} was given, as in AllenNLP. "
+                "Expected --format hdf5 for one HDF5 file, or --format parquet for a folder of shards."
             )
-        chosen = flags[given[0]][0] if given else layers
+        chosen = next(iter(given.values()), None)
         bilm = bilm_of(
             model,
             pipe,
@@ -140,12 +140,18 @@ def embed(
             device=str(device_of(gpu_id)),
             precision=precision,
         )
-        warn_of_language(bilm, lang)
+        language = bilm.named_language
+        if lang not in (None, "xx", language) and language not in (None, "xx"):
+            msg.warn(
+                f"--lang is {lang}, but the biLM was trained on the language {language}, so its vectors may be "
+                f"useless. Give --model the folder of a biLM of {lang}."
+            )
         files = sources_of(inputs, output)
         if target.single:
-            folder = None if model is None else find_bilm(model)
-            named = [options_file, weight_file] if folder is None else [folder / OPTIONS, folder / WEIGHTS]
-            check_output(output, [*files, *(Path(name) for name in named if name)])
+            named = [Path(file) for file in (options_file, weight_file) if file]
+            if model is not None and bilm.saved_pipeline is None:
+                named = [find_bilm(model) / OPTIONS, find_bilm(model) / WEIGHTS]
+            check_output(output, [*files, *named])
             remove_leftovers_of(output, CommandError)
         for_hdf5 = {
             "--batch-size": batch_size,
@@ -247,18 +253,14 @@ def _lines(
     """
     from ..corpus.reading import read_items, standard_input
 
-    if by_line and file == STANDARD_INPUT:
-        text = io.TextIOWrapper(standard_input(), encoding="utf-8-sig")
-        try:
-            lines = read_sentences(text, source_of(file), keys=keys)
-        finally:
-            text.detach()  # otherwise it would close standard input
-        warn_of_fields(file, "".join(lines[:1]), StandardInputWarning)
-        return lines, 0
-    if by_line and file.suffix == kind_of(file) and layout_of(file) == "text":
-        with file.open(encoding="utf-8-sig") as lines_of_text:
-            lines = read_sentences(lines_of_text, str(file), keys=keys)
-        warn_of_fields(file, "".join(lines[:1]))
+    if by_line and (file == STANDARD_INPUT or (file.suffix == kind_of(file) and layout_of(file) == "text")):
+        with nullcontext(standard_input()) if file == STANDARD_INPUT else file.open("rb") as stream:
+            text = io.TextIOWrapper(stream, encoding="utf-8-sig")
+            try:
+                lines = read_sentences(text, source_of(file), keys=keys)
+            finally:
+                text.detach()  # otherwise it would close standard input
+        warn_of_fields(file, "".join(lines[:1]), StandardInputWarning if file == STANDARD_INPUT else PlainTextWarning)
         return lines, 0
     texts = list(read_items([file], text_column))
     documents = list(parser.documents(texts))

@@ -9,7 +9,6 @@ from textwrap import shorten
 import typer
 from spacy.cli._util import Arg, Opt, import_code
 
-from ..allennlp.embedder import ElmoEmbedder
 from ..analysis.neighbours import MIX, Layer, SentenceIndex, WordIndex, build_index, find_word, is_index, read_header
 from ..errors import CommandError, CorpusError, shown
 from ..formats.atomic import writing
@@ -31,8 +30,6 @@ from .shared import (
     source_of,
 )
 from .similar import marked
-
-_INDEX: tuple[type[WordIndex], type[SentenceIndex]] = (WordIndex, SentenceIndex)
 
 
 def neighbours(
@@ -82,7 +79,13 @@ def neighbours(
         raise CommandError(f"{option} was given {'with' if sentences else 'without'} --sentences. Leave it out.")
     if word is None and not sentences:
         raise typer.BadParameter("--word is missing. Expected the word in the query, or --sentences.")
+    try:
+        chosen: Layer | None = layer if layer is None or layer == MIX else int(layer)
+    except ValueError:
+        raise CommandError(f"--layer is {shown(layer)}. Expected the number of a layer, or {MIX}.") from None
     embedder = embedder_of(bilm_of(model, pipe), gpu_id)
+    kind = SentenceIndex if sentences else WordIndex
+    opened: WordIndex | SentenceIndex
     with TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         if is_index(corpus):
             settings = {"--index": index, "--lang": lang, "--layer": layer, "--force": force or None}
@@ -90,21 +93,28 @@ def neighbours(
                 raise CommandError(
                     f"{option} was given, but {corpus} is an index, which has its own. Leave out {option}."
                 )
-            opened = _INDEX[sentences](corpus, embedder)
+            opened = kind(corpus, embedder)
         else:
             if word is not None:
                 find_word(query, word, occurrence, lang)  # before all words of the corpus are embedded
-            source = corpus
+            source, folder = corpus, index or Path(scratch, "index")
             if corpus == STANDARD_INPUT:
                 from ..corpus.reading import standard_input
 
                 source = Path(scratch, "standard-input.txt")
                 with writing(source, CommandError), source.open("wb") as file:
                     shutil.copyfileobj(standard_input(), file)
-            folder = index or Path(scratch, "index")
             try:
-                of_index = (source, folder, embedder, lang, _layer_of(layer), model)
-                opened = _open_index(*of_index, replace=force, sentences=sentences)
+                if is_new := force or not is_index(folder):
+                    write = partial(build_index, source, folder, embedder, lang=lang, layer=chosen, model=model)
+                    write(replace=force, sentences=sentences, progress=True)
+                opened = kind(folder, embedder)
+                if not (is_new or (opened.is_of(source, lang) and chosen in (None, opened.header.layer))):
+                    raise CorpusError(
+                        f"{folder}: this index is not of {source} as it is now, with these settings: it has --lang "
+                        f"{opened.corpus.meta.language}, layer {opened.header.layer}. Add --force to make it again, or "
+                        "give another folder."
+                    )
             except CorpusError as error:
                 raise CorpusError(str(error).replace(str(source), source_of(corpus))) from error
         meta, of = opened.corpus.meta, opened.header.layer
@@ -142,37 +152,3 @@ def neighbours(
     if meta.report.n_bad:
         msg.warn(f"{meta.report.n_bad:,} bad lines of the corpus were left out")
     msg.table(rows, header=(score, "number", "sentence"), divider=True, aligns=("r", "r", "l"), max_col=WIDEST)
-
-
-def _layer_of(value: str | None) -> Layer | None:
-    """Return the layer of the option --layer: its number, "mix", or None if it was not given."""
-    try:
-        return value if value is None or value == MIX else int(value)
-    except ValueError:
-        raise CommandError(f"--layer is {shown(value)}. Expected the number of a layer, or {MIX}.") from None
-
-
-def _open_index(
-    corpus: Path,
-    folder: Path,
-    embedder: ElmoEmbedder,
-    lang: str | None,
-    layer: Layer | None,
-    model: str,
-    *,
-    replace: bool,
-    sentences: bool,
-) -> WordIndex | SentenceIndex:
-    """Return the index of a corpus, which is written if it is missing, or if `replace` is true."""
-    if replace or not is_index(folder):
-        write = partial(build_index, replace=replace, progress=True, sentences=sentences)
-        write(corpus, folder, embedder, lang=lang, layer=layer, model=model)
-        return _INDEX[sentences](folder, embedder)
-    index = _INDEX[sentences](folder, embedder)
-    if not index.is_of(corpus, lang) or layer not in (None, index.header.layer):
-        meta = index.corpus.meta
-        raise CorpusError(
-            f"{folder}: this index is not of {corpus} as it is now, with these settings: it has --lang "
-            f"{meta.language}, layer {index.header.layer}. Add --force to make it again, or give another folder."
-        )
-    return index

@@ -84,21 +84,21 @@ def package(
     from ..pretraining.language_model import CARD, has_softmax
     from ..pretraining.pack import pack
 
+    problem = None
     if not licence.isprintable():
-        raise CommandError(f"--license is {licence!r}. Expected a name without line breaks, such as CC-BY-SA-4.0.")
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+)*((a|b|rc|\.post|\.dev)[0-9]+)*", version):
-        raise CommandError(f"--version is {version!r}. Expected numbers with dots between them, such as 0.1.0.")
-    if not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or name in PUBLISHED:
-        raise CommandError(
-            f"--name is {name!r}. Expected small letters, digits and single _, such as la_mini, and no name of a "
-            "published biLM."
-        )
-    if name == EMBEDDED and softmax is not Place.apart:
-        raise CommandError(f"--name is {name}, which names the embedded biLM, not one of a package. Give another name.")
-    if softmax.value == "apart" and not has_softmax(model):
-        raise CommandError(f"{model}: no softmax, but --softmax is apart. Expected inside or none.")
-    if build.value != "none" and find_spec("build") is None:
-        raise CommandError("the module build is missing. Expected it for --build: pip install build setuptools wheel.")
+        problem = f"--license is {licence!r}. Expected a name without line breaks, such as CC-BY-SA-4.0"
+    elif not re.fullmatch(r"[0-9]+(\.[0-9]+)*((a|b|rc|\.post|\.dev)[0-9]+)*", version):
+        problem = f"--version is {version!r}. Expected numbers with dots between them, such as 0.1.0"
+    elif not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or name in PUBLISHED:
+        problem = f"--name is {name!r}. Expected small letters, digits and single _, and no name of a published biLM"
+    elif name == EMBEDDED and softmax is not Place.apart:
+        problem = f"--name is {name}, which names the embedded biLM, not one of a package. Give another name"
+    elif softmax is Place.apart and not has_softmax(model):
+        problem = f"{model}: no softmax, but --softmax is apart. Expected inside or none"
+    elif build is not Built.none and find_spec("build") is None:
+        problem = "the module build is missing. Expected it for --build: pip install build setuptools wheel"
+    if problem is not None:
+        raise CommandError(f"{problem}.")
     folders = [name, f"{name}_softmax"] if softmax.value == "apart" else [name]
     for target in (output / folder for folder in folders):
         is_package = (target / f"spacy_elmo_{target.name}" / "__init__.py").is_file()

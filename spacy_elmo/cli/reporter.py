@@ -39,7 +39,6 @@ class ConsoleReporter(Reporter):
         self._printer = TerminalPrinter(no_print=True)
 
     def start(self, run: Run, warnings: Sequence[str]) -> None:
-        """Print texts, vocabulary and sizes, and the warnings."""
         self._loss = "sampled loss" if run.config.training.softmax.kind == "sampled" else "loss"
         self._run = run
         coverage = run.vocabulary.coverage
@@ -67,18 +66,15 @@ class ConsoleReporter(Reporter):
             self.message(self._printer.warn(warning))
 
     def resumed(self, step: int, tokens: int) -> None:
-        """Print the step of the checkpoint."""
         self.message(self._printer.info(f"going on after step {step:,}, {tokens:,} tokens"))
 
     def step(
         self, step: int, tokens: int, total_tokens: int, loss: float, rate: float, tokens_per_second: float
     ) -> None:
-        """Move the bar."""
         status = f"step {step:,}, {self._loss} {loss:.3f}, rate {rate:.2g}"
         self._move("pretraining", tokens, total_tokens, status, unit="tok", unit_scale=True)
 
     def evaluating(self, scored: int, sentences: int) -> None:
-        """Move a bar of the evaluation."""
         self._move("evaluating", scored, sentences, unit=" sentences")
 
     def _move(self, name: str, done: int, total: int, status: str = "", **options: Any) -> None:
@@ -91,7 +87,6 @@ class ConsoleReporter(Reporter):
                 self._bars.pop(name).close()
 
     def evaluated(self, row: EvaluationRow) -> None:
-        """Print a row of the table, the first time with its header."""
         names = {name or ("Loss sampled" if "sampled" in self._loss else "Loss"): n for name, n in _WIDTHS.items()}
         header, widths, aligns = setup_table(cols=list(names), widths=list(names.values()))
         if not self._begun:
@@ -105,7 +100,6 @@ class ConsoleReporter(Reporter):
         self.message(self._printer.row(cells, widths=widths, spacing=2, aligns=aligns))
 
     def message(self, text: str) -> None:
-        """Print a message, above the bars."""
         if not self._lost:
             try:
                 tqdm.write(text, file=sys.stdout)
@@ -115,7 +109,6 @@ class ConsoleReporter(Reporter):
                 give_up()
 
     def done(self, output: Path, best: float | None, stopped_by: int | None) -> None:
-        """Print how the run ended and what to do next."""
         self.close()
         if stopped_by is not None:
             name = signal.Signals(stopped_by).name
@@ -131,7 +124,6 @@ class ConsoleReporter(Reporter):
         self.message(f"python -m spacy elmo evaluate {quoted(output / 'model-best')} TEXT{language}")
 
     def close(self) -> None:
-        """Remove the progress bars."""
         for bar in self._bars.values():
             with suppress(*_LOST):
                 bar.close()

@@ -18,7 +18,6 @@ from ..errors import EMBED_SAME, FILE_NOT_REGULAR, CommandError
 from ..formats.atomic import replacing, writing
 from ..formats.text import Tokenize, Unusable
 from ..modules.loading import Precision, find_bilm
-from .console import msg
 
 if TYPE_CHECKING:
     from ..corpus.bilm import BiLMChoice
@@ -173,17 +172,6 @@ def bilm_of(
     if pipe is not None:
         raise CommandError(f"--pipe is {pipe!r}, but no pipeline was given. Give a pipeline, or leave out --pipe.")
     return choice
-
-
-def warn_of_language(bilm: BiLMChoice, lang: str | None) -> None:
-    """Print a warning if the biLM's model card names another language than the option --lang."""
-    if bilm.saved_pipeline is None and lang not in (None, "xx"):
-        language = bilm.named_language
-        if language not in (None, "xx", lang):
-            msg.warn(
-                f"--lang is {lang}, but the biLM was trained on the language {language}, so its vectors may be "
-                f"useless. Give --model the folder of a biLM of {lang}."
-            )
 
 
 def embedder_of(bilm: BiLMChoice, gpu: int = -1, stateful: bool = False) -> ElmoEmbedder:

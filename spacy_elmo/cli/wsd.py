@@ -42,14 +42,7 @@ def wsd(
     nearest, by the cosine. The row before the layers gives all words their first sense.
     """
     from ..analysis.probing import row_keys, row_titles
-    from ..analysis.senses import (
-        FirstSenses,
-        SenseInventory,
-        all_together,
-        instance_vectors,
-        read_first_senses,
-        read_senses,
-    )
+    from ..analysis.senses import SenseInventory, all_together, instance_vectors, read_first_senses, read_senses
     from ..analysis.senses import evaluate as evaluate_senses
 
     import_code(code)
@@ -68,10 +61,9 @@ def wsd(
     with shown_bar(total=sum(map(len, [training, *sets])), unit=" sentences") as bar:
         for instance, vectors in instance_vectors(bilm, training, bar.update):
             inventory.add(instance, vectors)
-        first = FirstSenses(listed, inventory)
         for sentences in sets:
             instances = instance_vectors(bilm, sentences, bar.update)
-            results.append(evaluate_senses(inventory, first, instances, layers + 1))
+            results.append(evaluate_senses(inventory, listed, instances, layers + 1))
     total = all_together(results)
     if as_json:
         keys = row_keys(layers)

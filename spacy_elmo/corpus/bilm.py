@@ -55,7 +55,9 @@ class BiLMChoice:
 
     @property
     def named_language(self) -> str | None:
-        """Code of the language that the biLM's model card names; not for a saved pipeline. Raises ElmoError."""
+        """Code of the language that the biLM's model card names; None for a saved pipeline. Raises ElmoError."""
+        if self.saved_pipeline is not None:
+            return None
         return card_language(self.options_file if self.model is None else str(find_bilm(self.model) / OPTIONS))
 
     @property

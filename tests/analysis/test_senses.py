@@ -10,7 +10,6 @@ import pytest
 from fake_bilm import fake_bilm
 
 from spacy_elmo.analysis.senses import (
-    FirstSenses,
     Instance,
     Lemma,
     SenseInventory,
@@ -163,11 +162,11 @@ def test_evaluation() -> None:
         (Instance(0, 1, BANK, ("river", "slope")), rows((0, 1), (0, 1))),  # row 0: river, row 1: money
         (Instance(0, 1, LAKE, ("water",)), rows((1, 0), (1, 0))),  # not in training
     ]
-    result = evaluate(made, FirstSenses({}, made), instances, 2)
+    result = evaluate(made, {}, instances, 2)
     assert result.unseen == 1
     assert result.first_sense == SenseScore(right=1, answered=2, instances=3)
     assert result.rows == [SenseScore(2, 2, 3), SenseScore(0, 2, 3)]
-    listed = evaluate(made, FirstSenses({LAKE: "water", BANK: "river"}, made), instances, 2)
+    listed = evaluate(made, {LAKE: "water", BANK: "river"}, instances, 2)
     assert listed.first_sense == SenseScore(2, 3, 3)  # river for both banks
     assert listed.rows == [SenseScore(3, 3, 3), SenseScore(1, 3, 3)]
     both = all_together([result, listed])

@@ -116,10 +116,7 @@ def test_the_table(data: list[str], alone: list[float], elmo: list[float], row: 
         ({"--dev": "table.csv"}, "such as a table, write the docs to a .spacy file with spaCy's DocBin"),
         ({"--pipeline": "tagger"}, "its trainings had other values of pipeline"),
         ({"--pipeline": "sentencizer"}, "no component that is trained"),
-        (
-            {"--training.max_steps": "abc"},
-            "max_steps Input should be a valid integer",
-        ),
+        ({"--training.max_steps": "abc"}, "max_steps Input should be a valid integer"),
     ],
 )
 def test_what_is_refused(data: list[str], change: dict[str, str], message: str) -> None:

@@ -124,8 +124,7 @@ def test_long_words_are_told_without_attributes_of_objects(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "arguments",
-    [["", "c"], ["run.cfg", ""], ["--train", "a.txt", ""], ["--lang="], ["c", "-m", ""], ["--a.b=1", ""]],
+    "arguments", [["", "c"], ["run.cfg", ""], ["--train", "a.txt", ""], ["--lang="], ["c", "-m", ""], ["--a.b=1", ""]]
 )
 @pytest.mark.parametrize("command", ["info", "pretrain"])
 def test_empty_arguments_are_refused(command: str, arguments: list[str]) -> None:

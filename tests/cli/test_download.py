@@ -160,7 +160,7 @@ def test_redirections(server: Server, tmp_path: Path, monkeypatch: pytest.Monkey
     ("url", "message"),
     [
         ("file:///etc/hostname", "neither an address nor the name of a published biLM"),
-        ("orginal", "one of original, original-5.5B, medium, small, pubmed, pt"),
+        ("orginal", "Did you mean original? Expected http://..., https://..., or one of original, original-5.5B"),
         ("http://[::1/a", "no file arrived"),
         ("http://127.0.0.1:port/a", "no file arrived"),
         ("http://127.0.0.1", "can't be the name of a file"),
@@ -218,9 +218,7 @@ def test_an_hdf5_file_is_checked(server: Server, tmp_path: Path, golden: Path, a
 def source(golden: Path, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder that the server sends, under the name `small`. The cache is a folder of the test."""
     folder = golden / "random_a"
-    server.answers = [
-        lambda handler: whole(handler, (folder / handler.path.rpartition("/")[2]).read_bytes()),
-    ]
+    server.answers = [lambda handler: whole(handler, (folder / handler.path.rpartition("/")[2]).read_bytes())]
     model = PublishedModel(server.url("/small/options.json"), server.url("/small/weights.hdf5"), "en")
     monkeypatch.setitem(PUBLISHED, "small", model)
     monkeypatch.setenv("SPACY_ELMO_CACHE", str(tmp_path / "cache"))
@@ -274,10 +272,7 @@ def test_what_is_in_the_folder(source: Path, server: Server, tmp_path: Path) -> 
 
 def test_a_name_that_was_not_downloaded(source: Path, text: Path, tmp_path: Path) -> None:
     command = "python -m spacy elmo download original"
-    for arguments in (
-        "embed text.txt vectors.hdf5 --model original",
-        "evaluate original text.txt",
-    ):
+    for arguments in ("embed text.txt vectors.hdf5 --model original", "evaluate original text.txt"):
         assert command in run("elmo", *arguments.split(), code=1)
     nlp = spacy.blank("xx")
     config = {"model": {"bilm": "original"}}

@@ -167,7 +167,7 @@ def test_models_that_are_refused(pipelines: Path, text: Path, output: Path, tmp_
         (("--model", GOLDEN, *FILES), "--model and --options-file"),
         (("--model", GOLDEN, "--pipe", "elmo"), "no pipeline was given"),
         (("--model", tmp_path / "gone"), "names no biLM: there is no such folder"),
-        (("--model", "en_core_web_sm"), "A saved pipeline can be named, too"),
+        (("--model", "en_core_web_sm"), "Most commands also take a saved pipeline"),
         (("--model", tmp_path), "options.json: no such file"),
         (("--pipeline", pipelines / "none"), "no elmo pipe; the pipeline has sentencizer"),
         (("--pipeline", pipelines / "two"), "several elmo pipes, elmo, second"),

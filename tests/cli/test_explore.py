@@ -1,4 +1,4 @@
-"""`elmo explore`: the page in a real browser, beside Python's own vectors and predictions."""
+"""`elmo explore`: the page in a real browser, beside Python's own vectors and predictions; `elmo predict`."""
 
 import json
 import re
@@ -11,6 +11,7 @@ import pyarrow.parquet
 import pytest
 import spacy
 from commands import invoke, run
+from embedded_case import model_of
 
 from spacy_elmo import ElmoEmbedder, predict_words
 from spacy_elmo.cli.explore import PREDICTED_WORDS
@@ -20,29 +21,41 @@ from spacy_elmo.pretraining.language_model import LanguageModel
 
 SENTENCE = "The émigrés sat on the bank of the river ."
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory):
+def en_mini(tmp_path_factory):
     """The folder of en_mini with its softmax."""
     folder = tmp_path_factory.mktemp("en_mini")
-    embedded = Path(embedded_files()[1]).parent
-    softmax = Path(__file__).parents[2] / "packages" / "en_mini_softmax" / "spacy_elmo_en_mini_softmax"
-    for file in (
-        embedded / "options.json",
-        embedded / "weights.hdf5",
-        softmax / "softmax.hdf5",
-        softmax / "vocabulary.txt",
-    ):
-        shutil.copy(file, folder)
+    shutil.copytree(Path(embedded_files()[1]).parent, folder, dirs_exist_ok=True)
+    package = Path(__file__).parents[2] / "packages" / "en_mini_softmax" / "spacy_elmo_en_mini_softmax"
+    shutil.copytree(package, folder, dirs_exist_ok=True)
     return str(folder)
 
 
 @pytest.fixture(scope="module")
-def page_file(model, tmp_path_factory):
+def model(tmp_path_factory):
+    """The folder of a tiny biLM with a softmax of eight words."""
+    folder = tmp_path_factory.mktemp("tiny")
+    model_of().save(folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def page_file(en_mini, tmp_path_factory):
     path = tmp_path_factory.mktemp("explore") / "explore.html"
-    assert "Words: 5; occurrences of them: 41" in run("elmo", "explore", path, "--model", model)
+    assert "Words: 5; occurrences of them: 41" in run("elmo", "explore", path, "--model", en_mini)
+    assert path.stat().st_size < 12_000_000
     return path
+
+
+def data_of(page):
+    """What the page holds of the occurrences."""
+    return json.loads(re.search('<script id="data"[^>]*>(.*?)</script>', page.read_text(encoding="utf8"))[1])
+
+
+# The page in a browser
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +89,6 @@ def read(page, sentence):
     )
 
 
-def test_size(page_file):
-    assert page_file.stat().st_size < 12_000_000
-
-
 @pytest.mark.slow
 def test_vectors_are_those_of_python(page):
     read(page, SENTENCE)
@@ -88,23 +97,15 @@ def test_vectors_are_those_of_python(page):
     np.testing.assert_allclose(got, expected, atol=1e-4)
 
 
-def test_a_word_that_is_missing_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("A bank in town .\nThe bank lent money .\n")
-    options = ("--words", "bank,zebra", "--no-predictions")
-    assert "zebra: less than twice in the text" in run(
-        "elmo", "explore", tmp_path / "a.html", tmp_path / "a.txt", *options
-    )
-
-
 @pytest.mark.slow
-def test_predictions_are_those_of_python(page, model):
+def test_predictions_are_those_of_python(page, en_mini):
     read(page, SENTENCE)
     place = SENTENCE.split().index("bank")
     page.click(f"#tokens button:nth-child({place + 1})")
     got = page.evaluate("place => sentence.ask({place}).then(answer => answer.predictions)", place)
-    words = LanguageModel.load(model).words
+    words = LanguageModel.load(en_mini).words
     frequent = set(words[:PREDICTED_WORDS])
-    expected = predict_words(spacy.blank("en")(SENTENCE), place, len(words), model)
+    expected = predict_words(spacy.blank("en")(SENTENCE), place, len(words), en_mini)
     for found, all_words in zip(got, expected):
         kept = [(word, p) for word, p in all_words if word in frequent]
         total = sum(p for _, p in kept)
@@ -117,18 +118,12 @@ def test_points_move_with_the_slider_and_can_be_hovered_and_pinned(page):
     page.select_option("#word", "spring")
     count = page.evaluate("contexts.group.length")
     places = {}
-    for layer in ("1", "2", "0"):
-        page.evaluate(
-            "value => { const s = $('layer'); s.value = value; s.dispatchEvent(new Event('input')); }",
-            layer,
-        )
+    for layer in ("2", "0", "1"):
+        page.evaluate("value => { const s = $('layer'); s.value = value; s.dispatchEvent(new Event('input')); }", layer)
         places[layer] = np.array(page.evaluate("contexts.places"))
         assert len(places[layer]) == count
     assert np.abs(places["1"] - places["2"]).max() > 0.1
     assert np.abs(places["0"]).max() < 0.05  # layer 0 sees the word alone
-    page.evaluate(
-        "() => { const s = document.getElementById('layer'); s.value = 1; s.dispatchEvent(new Event('input')); }"
-    )
     x, y = page.evaluate("contexts.screen[0]")
     page.hover("#points", position={"x": x, "y": y})
     assert "spring" in page.inner_text("#hovered").lower()
@@ -173,29 +168,62 @@ def test_a_typed_word_joins_the_points(page):
     assert "your sentence" in page.inner_text("#legend")
 
 
-def test_words_that_do_not_occur_are_refused(tmp_path):
-    output = tmp_path / "explore.html"
-    assert "--words is zebra" in run("elmo", "explore", output, "--words", "zebra", code=1)
-    assert not output.exists()
+# The command
 
 
-def test_a_text_with_a_pipeline_gives_tags_documents_and_mixes(tmp_path):
+@pytest.fixture
+def text(tmp_path, monkeypatch):
+    """A text in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("A bank in town .\nThe bank lent money .\n")
+    return "a.txt"
+
+
+def test_what_words_are_coloured_by(text, model):
+    told = run("elmo", "explore", "a.html", text, "--words", "bank,zebra", "--model", model)
+    assert "zebra: less than twice in the text" in told
+    data = data_of(Path("a.html"))
+    assert (data["attributes"], data["predictions"]) == (["word"], True)
+    assert [each["values"] for each in data["words"]["bank"]] == [{"word": "bank"}] * 2
+
+
+def test_a_text_with_a_pipeline_gives_tags_documents_and_mixes(text):
     for name in ("one", "two"):
-        (tmp_path / f"{name}.txt").write_text(f"A bank in town {name} .\nThe bank of the river .\n", encoding="utf8")
+        Path(f"{name}.txt").write_text(f"A bank in town {name} .\nThe bank of the river .\n", encoding="utf8")
     nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
+    nlp.add_pipe("elmo", config={"model": {"bilm": str(GOLDEN)}})
     nlp.add_pipe("entity_ruler").add_patterns([{"label": "PLACE", "pattern": "bank"}])
-    nlp.to_disk(tmp_path / "pipeline")
-    page, parquet = tmp_path / "page.html", tmp_path / "points.parquet"
-    texts = (tmp_path / "one.txt", tmp_path / "two.txt")
-    run("elmo", "explore", page, *texts, "--words", "bank", "--pipeline", tmp_path / "pipeline", "--parquet", parquet)
-    data = json.loads(re.search('<script id="data"[^>]*>(.*?)</script>', page.read_text(encoding="utf8"))[1])
-    values = [occurrence["values"] for occurrence in data["words"]["bank"]]
+    nlp.to_disk("pipeline")
+    options = ("--words", "bank", "--pipeline", "pipeline", "--parquet", "points.parquet")
+    run("elmo", "explore", "page.html", "one.txt", "two.txt", *options)
+    values = [occurrence["values"] for occurrence in data_of(Path("page.html"))["words"]["bank"]]
     assert values == [{"document": f"{name}.txt", "entity": "PLACE"} for name in ("one", "one", "two", "two")]
-    rows = pyarrow.parquet.read_table(parquet).to_pylist()
-    expected = ElmoEmbedder().embed_sentence(["A", "bank", "in", "town", "one", "."])[:, 1].mean(0)
+    rows = pyarrow.parquet.read_table("points.parquet").to_pylist()
+    expected = ElmoEmbedder(GOLDEN).embed_sentence(["A", "bank", "in", "town", "one", "."])[:, 1].mean(0)
     np.testing.assert_allclose(rows[0].pop("vector"), expected, atol=1e-5)
     assert rows[0] == {"word": "bank", "sentence": "A bank in town one .", "document": "one.txt", "entity": "PLACE"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("page.html", "bad.txt"), "bad.txt, line 1: not UTF-8"),
+        (("page.html", "empty.txt"), "empty.txt: no sentence"),
+        (("page.html", "a.txt", "--parquet", "./page.html"), "which is OUTPUT too. Expected two files"),
+        (("page.html", "a.txt", "--lang", "xx1"), "the language is 'xx1'"),
+        (("page.html", "--pipeline", "none"), "none: can't be loaded"),
+        (("page.html", "--words", ",,"), "--words is ',,', which names no word"),
+        (("page.html", "a.txt", "--words", "zebra"), "--words is zebra"),
+    ],
+)
+def test_what_explore_refuses(options: tuple[str, ...], message: str, text: str) -> None:
+    Path("bad.txt").write_bytes(b"ab\xff cd\n")
+    Path("empty.txt").touch()
+    assert message in " ".join(run("elmo", "explore", *options, code=1).split())
+    assert not Path("page.html").exists()
+
+
+# Predictions
 
 
 @pytest.mark.parametrize("i", [2, -5])
@@ -203,10 +231,10 @@ def test_predict_words_reads_the_sentence_without_the_word(model, i):
     doc = spacy.blank("en")("The cat sat on the mat .")
     found, words = predict_words(doc, i, 5, model), [token.text for token in doc]
     language_model = LanguageModel.load(model)
-    layers = ElmoEmbedder().embed_sentence(words)[2]  # the engine, not the module that predicts
+    layers = ElmoEmbedder(model).embed_sentence(words)[2]  # the engine, not the module that predicts
     weight, bias = (value.numpy() for value in language_model.softmax.state_dict().values())
     p = []
-    for h in (layers[1, :128], layers[3, 128:]):
+    for h in (layers[1, :16], layers[3, 16:]):
         exponentials = np.exp(weight.astype(np.float64) @ h + bias)
         p.append(exponentials / exponentials.sum())
     p.append(p[0] * p[1] * np.arange(1, len(bias) + 1))
@@ -238,44 +266,9 @@ def test_predict_prints_each_place(model):
     assert "<UNK>: any word that is not in the biLM's vocabulary" in lines
 
 
-def test_occurrences_without_tags_are_coloured_by_the_word(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("A bank in town .\nThe bank lent money .\n")
-    run("elmo", "explore", tmp_path / "a.html", tmp_path / "a.txt", "--no-predictions")
-    found = re.search(r'<script id="data"[^>]*>(.*?)</script>', (tmp_path / "a.html").read_text(encoding="utf8"))
-    assert found is not None
-    data = json.loads(found[1])
-    assert data["attributes"] == ["word"]
-    assert [each["values"] for each in data["words"]["bank"]] == [{"word": "bank"}] * 2
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        (("page.html", "bad.txt"), "bad.txt, line 1: not UTF-8"),
-        (("page.html", "empty.txt"), "empty.txt: no sentence"),
-        (("page.html", "a.txt", "--parquet", "./page.html"), "which is OUTPUT too. Expected two files"),
-        (("page.html", "a.txt", "--lang", "xx1"), "the language is 'xx1'"),
-        (("page.html", "--pipeline", "none"), "none: can't be loaded"),
-        (("page.html", "--words", ",,"), "--words is ',,', which names no word"),
-    ],
-)
-def test_what_explore_refuses(
-    options: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("bad.txt").write_bytes(b"ab\xff cd\n")
-    Path("empty.txt").touch()
-    Path("a.txt").write_text("A bank in town .\nThe bank lent money .\n")
-    assert message in " ".join(run("elmo", "explore", *options, code=1).split())
-    assert not Path("page.html").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("  ",), "TEXT is ' ', which has no words"),
-        (("a", "--lang", "xx1"), "the language is 'xx1'"),
-    ],
+    [(("  ",), "TEXT is ' ', which has no words"), (("a", "--lang", "xx1"), "the language is 'xx1'")],
 )
 def test_what_predict_refuses(options: tuple[str, ...], message: str) -> None:
     assert message in " ".join(run("elmo", "predict", *options, code=1).split())

@@ -189,10 +189,7 @@ def test_another_bilm(by_files: bool, data: Path, tmp_path: Path) -> None:
     assert config["training"]["annotating_components"] == ["senter"]
     components = config["components"]
     expected = (None, str(GOLDEN / "options.json"), str(GOLDEN / "weights.hdf5"))
-    for block in (
-        components["elmo"]["model"],
-        components["entity_linker"]["model"]["tok2vec"]["elmo"]["source"],
-    ):
+    for block in (components["elmo"]["model"], components["entity_linker"]["model"]["tok2vec"]["elmo"]["source"]):
         found = (block["bilm"], block["options_file"], block["weight_file"])
         assert found == (expected if by_files else (str(GOLDEN), None, None))
     assert components["tagger"]["model"]["tok2vec"]["elmo"]["source"]["width"] is None

@@ -55,13 +55,7 @@ def test_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(nlp(Doc(nlp.vocab, words=WORDS))._.elmo_layers, vectors)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "similar {} text.txt --word the --json",
-        "evaluate {} text.txt --json",
-    ],
-)
+@pytest.mark.parametrize("command", ["similar {} text.txt --word the --json", "evaluate {} text.txt --json"])
 def test_what_commands_print(command: str) -> None:
     named, expected = (
         run("elmo", *command.format(model).split()).partition("{")[2]  # progress comes before

@@ -28,11 +28,7 @@ PARAMETERS = {  # component and place: w and gamma
 
 
 def tok2vec(source: dict[str, Any], both: bool) -> dict[str, Any]:
-    elmo = {
-        "@architectures": "spacy-elmo.Tok2Vec.v1",
-        "source": source,
-        "mix": {"@layers": "spacy-elmo.ScalarMix.v1"},
-    }
+    elmo = {"@architectures": "spacy-elmo.Tok2Vec.v1", "source": source, "mix": {"@layers": "spacy-elmo.ScalarMix.v1"}}
     embed = {"width": 8, "attrs": ["NORM"], "rows": [50], "include_static_vectors": False}
     encode = {"width": 8, "depth": 1, "window_size": 1, "maxout_pieces": 2}
     return {
