@@ -136,7 +136,8 @@ def test_points_move_with_the_slider_and_can_be_hovered_and_pinned(page):
     vectors = [o["layers"] for o in page.evaluate("contexts.group.map(o => ({layers: o.layers.map(l => [...l])}))")]
     sentences = page.evaluate("contexts.group.map(o => o.words)")
     own = page.evaluate("contexts.group.map(o => o.place)")
-    exact = [ElmoEmbedder().embed_sentence(words)[:, place] for words, place in zip(sentences, own)]
+    embedder = ElmoEmbedder()
+    exact = [embedder.embed_sentence(words)[:, place] for words, place in zip(sentences, own)]
     np.testing.assert_allclose(np.array(vectors), np.array(exact), atol=0.02)
     norms = [v[1] / np.linalg.norm(v[1]) for v in exact]
     best = max((float(norms[pinned] @ v), i) for i, v in enumerate(norms) if i != pinned)
