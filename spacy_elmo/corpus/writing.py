@@ -138,8 +138,8 @@ def required(module: str) -> Any:
         extra = {"pyarrow": "parquet"}.get(package, package)
         raise VectorsError(
             f'{package} is missing, which this format needs. Get it with pip install "spacy-elmo[{extra}]", or '
-            "choose hdf5 or spacy, for vectors of sentences npy, which need no other package: as format (--format) for "
-            "a folder, as the end of the name for a file."
+            "choose a format that needs no other package: hdf5 or spacy, or npy for vectors of sentences. Give it as "
+            "format (--format) for a folder, as the end of the name for a file."
         ) from error
 
 

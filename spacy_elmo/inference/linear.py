@@ -14,7 +14,7 @@ COLUMNS = 256
 
 
 def padded_rows(n: int) -> int:
-    """Return the number of rows to which `n` rows are padded: of few values, as oneDNN keeps code for each for ever."""
+    """Return the number of rows to which `n` rows are padded: one of few, since oneDNN keeps code for each for ever."""
     step = 1 if n <= 16 else 4 if n <= 32 else 8 if n <= 64 else 16
     return -(-n // step) * step
 

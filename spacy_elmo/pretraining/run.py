@@ -383,8 +383,8 @@ def start_warnings(run: Run) -> list[str]:
         also = f", or raise bilm.char_cnn.max_characters_per_token, which is {max_characters} (AllenNLP reads 50 only)"
         warnings.append(
             f"{cut:.1%} of the training text's words have more than {max_characters - 2} bytes in UTF-8, of which the "
-            "biLM reads the first: words that differ only after them get the same vector. If the text has no blanks "
-            "between words, set corpus.language, or separate the words first"
+            f"biLM reads the first {max_characters - 2}: words that differ only after them get the same vector. If the "
+            "text has no blanks between words, set corpus.language, or separate the words first"
             f"{also if paths.init is None else ''}."  # a run that tunes a biLM has its sizes
         )
     if paths.heldout is not None:

@@ -368,5 +368,5 @@ def test_a_format_whose_package_is_missing(
     for output in (tmp_path / "out", tmp_path / f"out.{ending}"):
         told = embed(files, output, "--format", ending, "--sentence", code=1)
         assert f"{package.partition('.')[0]} is missing" in told
-        assert "for vectors of sentences npy, which need no other package" in told
+        assert "needs no other package: hdf5 or spacy, or npy for vectors of sentences" in told
         assert not output.exists()
