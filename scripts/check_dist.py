@@ -35,19 +35,15 @@ def one_file(folder: Path, pattern: str) -> Path:
 
 
 class Environment:
-    """A fresh environment: its Python, and the variables that its programs get.
-
-    folder: a new folder, also the current folder of all programs.
-    path: the folders in which programs are looked for beside its own, as in PATH.
-    """
+    """A fresh environment in a new folder. path: where programs are looked for beside its own, as in PATH."""
 
     def __init__(self, folder: Path, path: str) -> None:
         venv.create(folder / "environment", with_pip=True)
         self.folder = folder
         self.python = folder / "environment" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-        removed = ("PYTHONPATH", "SPACY_ELMO_KERNELS")
-        self.variables = {name: value for name, value in os.environ.items() if name not in removed}
-        self.variables["PATH"] = os.pathsep.join(filter(None, (str(self.python.parent), path)))
+        self.variables = os.environ | {"PATH": os.pathsep.join(filter(None, (str(self.python.parent), path)))}
+        for name in ("PYTHONPATH", "SPACY_ELMO_KERNELS"):
+            self.variables.pop(name, None)
 
     def run(self, *arguments: str) -> str:
         """Run Python, and return what it prints. Raises CommandError with all of its output if it fails."""
@@ -60,17 +56,11 @@ class Environment:
         return done.stdout
 
     def install(self, *arguments: str) -> None:
-        """Install packages with pip, in the versions that constraints.txt names."""
         self.run("-m", "pip", "install", "-q", "-c", str(CONSTRAINTS), *arguments)
 
 
 def check(file: Path, folder: Path, path: str, *options: str) -> Environment:
-    """Install a wheel or an sdist in a new folder, run the demo, and print which loops it used. Return the environment.
-
-    path: as for `Environment`. options: of pip, for this file.
-
-    Raises CommandError if a step fails, or if the loops are not compiled.
-    """
+    """Install a wheel or an sdist in a new folder, and run the demo there with its compiled loops. options: of pip."""
     environment = Environment(folder, path)
     environment.install("torch")  # first: constraints.txt says which, and it is by far the largest
     environment.install(*options, str(file))

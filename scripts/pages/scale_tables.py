@@ -64,10 +64,11 @@ def duration(n: float) -> str:
     return f"{n:.2g} h" if n < 48 else f"{float(f'{n / 24:.2g}'):,g} days"
 
 
-def tables() -> list[str]:
-    def table(head: str, rows: list[list[str]]) -> str:
-        return "\n".join([head, *(f"| {' | '.join(row)} |" for row in rows)])
+def table(head: str, rows: list[list[str]]) -> str:
+    return "\n".join([head, *(f"| {' | '.join(row)} |" for row in rows)])
 
+
+def tables() -> list[str]:
     kinds = {"all layers, float32": (LAYERS, 4), "mix, float32": (1, 4), "mix, float16": (1, 2)}
     speeds, sizes, times, storage = list[list[str]](), list[list[str]](), list[list[str]](), list[list[str]]()
     for (size, precision), rate in RATES.items():
@@ -76,11 +77,9 @@ def tables() -> list[str]:
         numbers = (rate / CORES_MEASURED, each, MACHINE_CORES * each)
         speeds.append([size, precision, *(f"{number:,.0f}" for number in numbers), *written])
         for kind, stored in kinds.items():
-            hours_each = []
-            for machines in MACHINES:
-                n, slowest = hours(TOKENS, machines, size, precision, bytes_a_token(size, *stored))
-                hours_each.append(duration(n) + (f" ({slowest})" if slowest != "cores" else ""))
-            times.append([f"{size}, {precision}", kind, *hours_each])
+            waits = [hours(TOKENS, n, size, precision, bytes_a_token(size, *stored)) for n in MACHINES]
+            shown = [duration(n) + (f" ({slowest})" if slowest != "cores" else "") for n, slowest in waits]
+            times.append([f"{size}, {precision}", kind, *shown])
     for size in WIDTHS:
         for kind, stored in kinds.items():
             bytes_each = bytes_a_token(size, *stored)
@@ -88,22 +87,16 @@ def tables() -> list[str]:
             slow, fast = (core_rate(size, precision) * bytes_each for precision in ("float32", "bfloat16"))
             most = [f"{SHARED / (MACHINE_CORES * each):,.0f}" for each in (slow, fast)]
             storage.append([size, kind, f"{DISK / fast:,.0f}", *most])
+    head = "| biLM | precision | tokens/s of a core, engine | with reading and writing | tokens/s of a machine | "
+    head += "Parquet a second, mean in float32 | in float16 |\n|---|---|--:|--:|--:|--:|--:|"
+    machines = " | ".join(f"{n:,} machines" for n in MACHINES)
+    last = "| biLM | stored | cores that a disk keeps up with | machines that the shared storage keeps up with: "
+    last += "float32 | bfloat16 |\n|---|---|--:|--:|--:|"
     return [
-        table(
-            "| biLM | precision | tokens/s of a core, engine | with reading and writing | tokens/s of a machine | "
-            "Parquet a second, mean in float32 | in float16 |\n|---|---|--:|--:|--:|--:|--:|",
-            speeds,
-        ),
+        table(head, speeds),
         table("| biLM | stored | 1 billion tokens |\n|---|---|--:|", sizes),
-        table(
-            f"| 1 billion tokens | stored | {' | '.join(f'{n:,} machines' for n in MACHINES)} |\n|---|---|--:|--:|--:|",
-            times,
-        ),
-        table(
-            "| biLM | stored | cores that a disk keeps up with | machines that the shared storage keeps up with: "
-            "float32 | bfloat16 |\n|---|---|--:|--:|--:|",
-            storage,
-        ),
+        table(f"| 1 billion tokens | stored | {machines} |\n|---|---|--:|--:|--:|", times),
+        table(last, storage),
     ]
 
 

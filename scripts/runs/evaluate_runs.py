@@ -33,18 +33,8 @@ from spacy_elmo.pipeline.mixes import learned_mixes
 from spacy_elmo.tasks.shared import build_given_spans
 
 from ..shared import origin, run_command
-from .experiments import (
-    Gpu,
-    Networks,
-    Seeds,
-    Task,
-    folder_of,
-    keep_result,
-    networks_of,
-    read_results,
-    seeds_of,
-    tasks_of,
-)
+from . import experiments
+from .experiments import Gpu, Networks, Seeds, Task, folder_of, keep_result
 
 ROUNDS, THREADS = 5, 2  # of which the median is taken, after one to warm up; of PyTorch
 NO_CACHES = {"components.elmo.cache_mb": 0, "components.elmo.model.cached_words": 0}  # each round has the same docs
@@ -97,7 +87,7 @@ def score(task: Task, name: str, folder: Path) -> None:
     facts["minutes"] = round(run["seconds"] / 60, 1)
     facts["dev"] = {key: value for key, value in run["dev"].items() if isinstance(value, float)}
     facts["test_files"] = {test: get_checksum(path) for test, path in task.tests.items()}
-    found = read_results(task.name).get(name, {})
+    found = experiments.read_results(task.name).get(name, {})
     if {key: found.get(key) for key in facts} == facts:
         print(f"{folder}: scored before")
         return
@@ -140,17 +130,16 @@ def main(
 ) -> None:
     """Put NETWORK/seed-N into results/TASK.json for each run of TASKS that was trained; all: of all tasks."""
     setup_gpu(gpu_id, silent=True)
-    for task in tasks_of(tasks):
-        names = networks_of(networks, task)
+    numbers = experiments.seeds_of(seeds)
+    for task in experiments.tasks_of(tasks):
+        names = experiments.networks_of(networks, task)
         if speed:
             measure_speed(task, names)
             continue
-        runs = {f"{name}/seed-{seed}": folder_of(task, name, seed) for name in names for seed in seeds_of(seeds)}
+        runs = {f"{name}/seed-{seed}": folder_of(task, name, seed) for name in names for seed in numbers}
         trained = {name: folder for name, folder in runs.items() if (folder / "run.json").is_file()}
         if not trained:
-            raise CommandError(
-                f"{Path('training', task.name)}: no trained run in it. Expected NETWORK/seed-N: train first."
-            )
+            raise CommandError(f"training/{task.name}: no trained run in it. Expected NETWORK/seed-N: train first.")
         for name, folder in trained.items():
             score(task, name, folder)
 

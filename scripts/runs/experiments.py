@@ -118,15 +118,8 @@ UPDATES = 2000
 SHARES = (1, 3, 10, 30)  # of the training part, in %; its whole is in the two main networks
 _LENGTH = {"training.max_steps": UPDATES, "training.patience": 0}  # 0: none ends early
 _UNFROZEN = {"components.elmo.frozen": False}
-_UNFREEZING = {
-    "training.before_update": {
-        "@callbacks": "spacy-elmo.GradualUnfreezing.v1",
-        "pipe": "elmo",
-        "start": UPDATES // 5,
-        "every": UPDATES // 5,
-        "unit": "step",
-    }
-}
+_GRADUAL = {"@callbacks": "spacy-elmo.GradualUnfreezing.v1", "pipe": "elmo", "start": UPDATES // 5}
+_UNFREEZING = {"training.before_update": {**_GRADUAL, "every": UPDATES // 5, "unit": "step"}}
 CHANGES = {
     "top": Network("the top layer alone, gamma learned", mix={"scalar_mix_parameters": [-1e10, -1e10, 0.0]}),
     "fixed": Network("the mean of the layers, no gamma", mix={"trainable": False}),

@@ -115,26 +115,17 @@ def write_share(source: Path, target: Path, share: int) -> None:
 def fingerprint(config: Config) -> str:
     """Return the MD5 of a run's settings and of all files that they name, and of the embedded biLM if it is read."""
     digest = hashlib.md5(config.to_str().encode())
-    embedded = bilms.paths("en_mini") if bilm_of(config) else ()
-    for path in [*sorted(_files(config)), *embedded]:
+    texts = {value for section in sections_of(config) for value in section.values() if isinstance(value, str)}
+    files = sorted(text for text in texts if "/" in text and Path(text).exists())
+    for path in [*files, *(bilms.paths("en_mini") if bilm_of(config) else ())]:
         digest.update(get_checksum(path).encode())
     return digest.hexdigest()
-
-
-def _files(tree: Mapping[str, Any]) -> set[str]:
-    paths: set[str] = set()
-    for value in tree.values():
-        if isinstance(value, Mapping):
-            paths |= _files(value)
-        elif isinstance(value, str) and "/" in value and Path(value).exists():
-            paths.add(value)
-    return paths
 
 
 def train(config_path: Path, output: Path, seed: int, gpu_id: int) -> None:
     """Run `spacy train`, then write run.json. Raises CommandError if training fails."""
     # [system] seed is set too, because spaCy saves it and other parts may read it
-    overrides = {"system.seed": seed, "training.seed": seed}
+    overrides: dict[str, Any] = {"system.seed": seed, "training.seed": seed}
     config = load_config(config_path, dict(overrides), interpolate=True)
     mark, record = fingerprint(config), output / "run.json"
     trained = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
@@ -142,13 +133,15 @@ def train(config_path: Path, output: Path, seed: int, gpu_id: int) -> None:
         print(f"{output}: trained before from the same settings and files")
         return
     shutil.rmtree(output, ignore_errors=True)
-    command = [sys.executable, "-m", "spacy", "train", str(config_path), "--output", str(output)]
-    command += ["--gpu-id", str(gpu_id)]
     # the log is not a part of the fingerprint: it changes no run
     log_file = output / "log.jsonl"
-    log = {"training.logger.@loggers": "spacy.ConsoleLogger.v2", "training.logger.output_file": str(log_file)}
-    for name, value in {**overrides, **log}.items():
-        command += [f"--{name}", str(value)]
+    overrides |= {"training.logger.@loggers": "spacy.ConsoleLogger.v2", "training.logger.output_file": str(log_file)}
+    command = [sys.executable, "-m", "spacy", "train", str(config_path), "--output", str(output)]
+    command += [
+        "--gpu-id",
+        str(gpu_id),
+        *(text for name, value in overrides.items() for text in (f"--{name}", str(value))),
+    ]
     begin = time.perf_counter()
     if subprocess.run(command, check=False).returncode:
         raise CommandError(f"{output}: training failed; what it said stands above. The command: {' '.join(command)}")
