@@ -14,10 +14,7 @@ from .common import RUNS
 WORKER = Path(__file__).with_name("peer_worker.py")
 TORCH = f"torch=={torch.__version__.split('+')[0]}"  # installed first, so that no other package chooses another version
 # what allennlp.modules.elmo imports of allennlp's requirements; it names releases of 2022, which no longer install
-OF_ALLENNLP = (
-    *("base58", "cached-path", "dill", "h5py", "lmdb", "more-itertools", "pillow", "scipy", "spacy"),
-    "transformers<4.50",
-)
+OF_ALLENNLP = ("base58", "cached-path", "dill", "h5py", "lmdb", "more-itertools", "pillow", "scipy", "spacy")
 
 
 class Kind(NamedTuple):
@@ -28,16 +25,17 @@ class Kind(NamedTuple):
     elmo: bool = True
 
 
+# torchvision 0.15.2 is the last that can be imported without its compiled operators, which need another torch
+ALLENNLP = (
+    (TORCH,),
+    ("--no-deps", "allennlp==2.10.1", "fairscale==0.4.6", "torchvision==0.15.2"),
+    (*OF_ALLENNLP, "transformers<4.50"),
+)
+ROBERTA = ((TORCH,), ("spacy-curated-transformers==0.3.1", "spacy", "tokenizers"))
 KINDS = {
     "simple_elmo": Kind("simple_elmo", (("simple_elmo==0.9.2", "tensorflow-cpu==2.21.0", "tf_keras==2.21.0"),)),
-    "allennlp": Kind(
-        "AllenNLP",
-        # torchvision 0.15.2 is the last that can be imported without its compiled operators, which need another torch
-        ((TORCH,), ("--no-deps", "allennlp==2.10.1", "fairscale==0.4.6", "torchvision==0.15.2"), OF_ALLENNLP),
-    ),
-    "roberta": Kind(
-        "RoBERTa-base", ((TORCH,), ("spacy-curated-transformers==0.3.1", "spacy", "tokenizers")), elmo=False
-    ),
+    "allennlp": Kind("AllenNLP", ALLENNLP),
+    "roberta": Kind("RoBERTa-base", ROBERTA, elmo=False),
 }
 
 

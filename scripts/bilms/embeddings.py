@@ -152,9 +152,7 @@ def train(
 def tuned(train: str, dev: str, output: Path, bilm: str = "en_mini", more: Sequence[str] = ()) -> dict[str, Any]:
     """Write the files of a biLM that was tuned as in the paper's appendix A.1, and return what was measured.
 
-    train, dev: .spacy files, of whose tokens and sentences the biLM reads the text, without the labels. The weights
-        that are best on the second one are kept.
-    bilm: the one that is tuned: a name, or a folder with its softmax.
+    It reads the tokens and sentences of .spacy files, without the labels. The weights that are best on `dev` are kept.
     more: settings beside those that `init-pretrain-config` gives.
     """
 
@@ -176,9 +174,8 @@ def tune(tasks: list[str]) -> None:
     """Tune the embedded biLM on the training part of each of TASKS. Perplexities go to results/tuned.json."""
     for task in tasks_of(tasks):
         paths = network_config(task, task.networks[ELMO])["paths"]
-        facts = {**origin(), "bilm": bilm_mark()}
         measured = tuned(paths["train"], paths["dev"], Path("assets/tuned", task.name))
-        keep_result("tuned", task.name, {**measured, **facts})
+        keep_result("tuned", task.name, {**measured, **origin(), "bilm": bilm_mark()})
 
 
 if __name__ == "__main__":

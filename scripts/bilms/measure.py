@@ -56,14 +56,9 @@ def read_text(path: Path, limit: int | None = None) -> tuple[list[list[str]], in
 def perplexity(model: LanguageModel, sentences: list[list[str]], left_out: int = 0) -> dict[str, Any]:
     """Return the perplexities of a text from the zero state, with and without `<UNK>`, and the text's size."""
     score = score_text(model, sentences)
-    return {
-        "sentences": score.sentences,
-        "left_out": left_out,
-        "tokens": score.tokens,
-        "unknown_share": score.unknown_share,
-        "perplexity": score.perplexities.mean,
-        "without_unknown": score.known_perplexities.mean,
-    }
+    sizes = {"sentences": score.sentences, "left_out": left_out, "tokens": score.tokens}
+    shares = {"unknown_share": score.unknown_share, "perplexity": score.perplexities.mean}
+    return {**sizes, **shares, "without_unknown": score.known_perplexities.mean}
 
 
 def tag_accuracies(model: str) -> list[float]:
