@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 import spacy
 import typer
-from commands import invoke, run
+from commands import run
 from spacy.cli._util import app as spacy_app
 from typer.testing import CliRunner
 
 from spacy_elmo.cli import app, console
 from spacy_elmo.cli.console import TerminalPrinter, plain_warnings, print_error, stoppable, with_exit_codes
 from spacy_elmo.cli.shared import shown_bar
-from spacy_elmo.errors import CommandError, OtherLanguageWarning
+from spacy_elmo.errors import CommandError, OtherLanguageWarning, TruncatedWordsWarning
 from spacy_elmo.formats.vectors import DeferredErrorFile
 from spacy_elmo.modules import loading
 
@@ -98,26 +98,20 @@ def test_an_encoding_without_all_characters(encoding: str, accents: list[str]) -
 
 @pytest.mark.filterwarnings("always")
 def test_warnings(capsys: pytest.CaptureFixture[str]) -> None:
-    """The package's own are told in a plain line, without a line of code."""
+    """The package's own are told in a plain line, without a line of code, and without attributes of objects."""
     before = warnings.showwarning
     with warnings.catch_warnings(record=True) as caught, plain_warnings():
         warnings.warn("of this package", OtherLanguageWarning, stacklevel=1)
+        warnings.warn(TruncatedWordsWarning("of words", "n_truncated counts them"), stacklevel=1)
         warnings.warn("of another one", UserWarning, stacklevel=1)
         warnings.warn_explicit("of its code", UserWarning, loading.__file__, 1)
     assert warnings.showwarning is before
     told = capsys.readouterr().err
     assert "of this package" in told
     assert "of its code" in told
+    assert "of words\n" in told
     assert ".py" not in told
     assert [str(warning.message) for warning in caught] == ["of another one"]
-
-
-@pytest.mark.filterwarnings("always::spacy_elmo.errors.TruncatedWordsWarning")
-def test_long_words_are_told_without_attributes_of_objects(tmp_path: Path) -> None:
-    (tmp_path / "text.txt").write_text(f"the bank {'x' * 80}\nthe bank is\n", encoding="utf8")
-    result = invoke("elmo", "similar", BILM, tmp_path / "text.txt", "--word", "bank")
-    assert "has 80 bytes in UTF-8, but the biLM reads the first 48 of a token" in " ".join(result.stderr.split())
-    assert "n_truncated" not in result.output
 
 
 # Arguments

@@ -83,12 +83,6 @@ def test_info(package: Path) -> None:
     assert f"model the sizes of {NAME}" in run("elmo", "info", "same")
 
 
-def test_the_card_tells_the_language(package: Path) -> None:
-    (package / "README.md").write_text("| language | de |\n", encoding="utf8")
-    with pytest.warns(UserWarning, match="trained on the language 'de'"):
-        pipeline(NAME, "en")
-
-
 def test_a_folder_of_that_name_wins() -> None:
     model_of(seed=3).save(NAME)
     shutil.copytree(NAME, "other")

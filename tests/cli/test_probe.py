@@ -44,7 +44,7 @@ def test_the_same_part_twice(corpora: tuple[Path, Path]) -> None:
 
 
 def test_json(corpora: tuple[Path, Path]) -> None:
-    arguments = ["elmo", "probe", *map(str, corpora), "-a", "ent", "-m", str(GOLDEN), "--random", "--json"]
+    arguments = ["elmo", "probe", *map(str, corpora), "-a", "ent", "-m", str(GOLDEN), "--random", "--json", "--iterations", "20"]
     printed = json.loads(invoke(*arguments).stdout)
     layers = printed.pop("layers")
     assert printed == {
@@ -80,14 +80,9 @@ def test_labels_that_the_training_part_lacks(corpora: tuple[Path, Path]) -> None
 def test_refusals(corpora: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "a.csv").touch()
     for arguments, part in (
-        ((*corpora, "--attr", "upos"), "no token has a value of the attribute 'upos'"),
-        ((*corpora, "--attr", "lang"), "the same value of the attribute 'lang'"),
         ((*corpora, "--attr", "vector"), "Expected a text, a number or a truth value"),
         ((*corpora, "--attr", "colour"), "--attr is 'colour'"),
-        ((tmp_path / "gone", corpora[1]), "no such file"),
         ((tmp_path / "a.csv", corpora[1]), "such as a table, write the docs to a .spacy file with spaCy's DocBin"),
         ((*corpora, "--attr", "tag", "--model", tmp_path), "options.json"),
     ):
         assert part in run("elmo", "probe", *arguments, code=1)
-    DocBin().to_disk(tmp_path / "empty.spacy")
-    assert "no words" in run("elmo", "probe", corpora[0], tmp_path / "empty.spacy", "--attr", "tag", code=1)
