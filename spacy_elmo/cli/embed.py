@@ -17,19 +17,7 @@ from ..formats.atomic import remove_leftovers_of
 from ..formats.text import kind_of, layout_of, read_sentences, warn_of_fields
 from ..modules.loading import OPTIONS, WEIGHTS, find_bilm
 from .console import msg, telling_if_stopped
-from .shared import (
-    MODEL,
-    STANDARD_INPUT,
-    STANDARD_OUTPUT,
-    Code,
-    GpuId,
-    PipeName,
-    bilm_of,
-    check_output,
-    embedder_of,
-    shown_bar,
-    source_of,
-)
+from .shared import DASH, MODEL, Code, GpuId, PipeName, bilm_of, check_output, embedder_of, shown_bar, source_of
 
 if TYPE_CHECKING:
     from ..corpus.reading import Parser
@@ -106,7 +94,7 @@ def embed(
     import_code(code)
     if vocab_path is not None or include_package:
         msg.warn("--vocab-path and --include-package do nothing. --code FILE has the functions that a pipeline needs")
-    if output == STANDARD_OUTPUT:
+    if output == DASH:
         raise CommandError(
             "- as the output means standard output, to which no vectors can be written. Expected the name of a file."
         )
@@ -253,14 +241,14 @@ def _lines(
     """
     from ..corpus.reading import read_items, standard_input
 
-    if by_line and (file == STANDARD_INPUT or (file.suffix == kind_of(file) and layout_of(file) == "text")):
-        with nullcontext(standard_input()) if file == STANDARD_INPUT else file.open("rb") as stream:
+    if by_line and (file == DASH or (file.suffix == kind_of(file) and layout_of(file) == "text")):
+        with nullcontext(standard_input()) if file == DASH else file.open("rb") as stream:
             text = io.TextIOWrapper(stream, encoding="utf-8-sig")
             try:
                 lines = read_sentences(text, source_of(file), keys=keys)
             finally:
                 text.detach()  # otherwise it would close standard input
-        warn_of_fields(file, "".join(lines[:1]), StandardInputWarning if file == STANDARD_INPUT else PlainTextWarning)
+        warn_of_fields(file, "".join(lines[:1]), StandardInputWarning if file == DASH else PlainTextWarning)
         return lines, 0
     texts = list(read_items([file], text_column))
     documents = list(parser.documents(texts))

@@ -17,7 +17,7 @@ from ..errors import CommandError
 from ..formats.atomic import replacing, writing
 from ..formats.text import find_files, refuse_inside
 from .console import msg, print_json, telling_if_stopped
-from .shared import STANDARD_INPUT, STANDARD_OUTPUT, TEXTS, Json, Lang, check_output, refuse_in_model, sentences_in
+from .shared import DASH, TEXTS, Json, Lang, check_output, refuse_in_model, sentences_in, tell_bad_lines
 
 if TYPE_CHECKING:
     from ..pretraining.scoring import Perplexities, Score
@@ -46,12 +46,12 @@ def evaluate(
     from ..pretraining.scoring import evaluate_text, total
     from ..pretraining.text import Report
 
-    report, streamed = Report(), per_sentence == STANDARD_OUTPUT
+    report, streamed = Report(), per_sentence == DASH
     if per_sentence is not None and not streamed:
-        texts = [] if text == STANDARD_INPUT else find_files(text)
+        texts = [] if text == DASH else find_files(text)
         check_output(per_sentence, [*(folder / name for folder in folders_of(model) for name in FILES), *texts])
         refuse_in_model(per_sentence, model)
-        if text != STANDARD_INPUT:
+        if text != DASH:
             refuse_inside(text, per_sentence)
 
     lines, files = array("q"), dict[str, int]()  # of each sentence; how many sentences each file has
@@ -110,8 +110,7 @@ def evaluate(
         msg.text(f"carried state: sentences in order, streams: {evaluation.streams}")
         if evaluation.unigram is None:
             msg.text("no unigram model: there are no counts (vocabulary.counts.npy) beside the vocabulary")
-        if report.n_bad:
-            msg.warn(f"lines left out: {report.n_bad:,}", "\n".join(map(str, report.bad)))
+        tell_bad_lines(report)
     if per_sentence is not None and not streamed:
         msg.good(f"{per_sentence}: {score.sentences:,} sentences")
 

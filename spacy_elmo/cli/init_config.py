@@ -18,7 +18,7 @@ from ..errors import CommandError
 from ..formats.text import blank
 from ..modules.loading import OPTIONS, WEIGHTS, find_bilm, is_embedded, load_arrays
 from .console import msg, quoted
-from .shared import STANDARD_OUTPUT, BiLMName, Force, LangOfBiLM, check_output, write_text
+from .shared import DASH, BiLMName, Force, LangOfBiLM, check_output, write_text
 
 ELMO, LINKER, SENTENCIZER = "elmo", "entity_linker", "sentencizer"
 # written down, because a look at the factories of all packages would slow down the start of every command
@@ -76,7 +76,7 @@ def init_config(
         folder = find_bilm(model)
         refuse_new_run(folder)
         inputs = [folder / OPTIONS, folder / WEIGHTS]
-    if output_file != STANDARD_OUTPUT:
+    if output_file != DASH:
         kept = [] if knowledge_base is None else list(knowledge_base.glob("*"))
         check_output(output_file, [*inputs, *kept], force=force)
     names = [name.strip() for name in string_to_list(pipeline)]
@@ -84,7 +84,7 @@ def init_config(
     paths = {"elmo_options": options_file, "elmo_weights": weight_file, "knowledge_base": knowledge_base}
     made = task_config(lang or bilm.language, names, optimize.value, model, paths)
     config = (without_elmo(made) if baseline else made).to_str()
-    if output_file == STANDARD_OUTPUT:
+    if output_file == DASH:
         typer.echo(config)
         return
     write_text(config + "\n", output_file)

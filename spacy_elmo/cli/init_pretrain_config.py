@@ -13,8 +13,9 @@ from spacy.cli._util import Arg, Opt
 
 from ..errors import CommandError, CorpusError
 from ..formats.text import find_files, refuse_inside, splitter
+from ..modules.loading import is_embedded
 from .console import escaped, msg, quoted
-from .shared import STANDARD_OUTPUT, Force, Lang, check_output, refuse_in_model, write_text
+from .shared import DASH, Force, Lang, check_output, refuse_in_model, write_text
 
 if TYPE_CHECKING:
     from ..pretraining.config import PretrainConfig
@@ -32,10 +33,8 @@ _FITTED = (  # settings that depend on the text
 
 
 # the names of pretraining.presets.Size, whose import would slow down the start of every command
-SizeName = Enum(
-    "SizeName",
-    {"tiny": "tiny", "mini": "mini", "midi": "midi", "small": "small", "medium": "medium", "original": "original"},
-)
+_SIZES = ("tiny", "mini", "midi", "small", "medium", "original")
+SizeName = Enum("SizeName", {size: size for size in _SIZES})  # type: ignore[misc]
 
 
 def init_pretrain_config(
@@ -51,10 +50,12 @@ def init_pretrain_config(
 
     Each setting has a comment. The text is counted, so that streams, warm-up, epochs and evaluations fit it.
     """
+    from ..pretraining.config import PathSettings, commented, to_config, to_text
     from ..pretraining.folder import find_init
-    from ..pretraining.language_model import has_softmax, no_softmax
+    from ..pretraining.language_model import no_softmax
+    from ..pretraining.presets import Size, config_of_size, tuning_config
 
-    to_file = output_file != STANDARD_OUTPUT
+    to_file, note = output_file != DASH, None
     if to_file:
         check_output(output_file, force=force)
         for source in filter(None, (train, heldout)):
@@ -63,18 +64,46 @@ def init_pretrain_config(
             except CorpusError:  # it may come later
                 continue
             refuse_inside(source, output_file)
-    note = None
-    if init is not None:
-        find_init(init)
-        if to_file and output_file.exists():
-            refuse_in_model(output_file, init)
-        if not has_softmax(init):
-            note = (
-                f"{no_softmax(init)} This config sets training.frozen_tokens. These tokens are part of the run, so as "
-                "many fewer train the biLM. To tune it with all tokens, get its softmax and write the config again, "
-                "with --force."
+    for path in filter(None, (train, heldout, init)):
+        if "${" in path:
+            raise CommandError(
+                f"{path}: has ${{, with which a variable begins in a config. Expected a path without it: rename "
+                "the file or folder, or give a relative path from inside of it."
             )
-    text, message = config_text(None if size is None else size.value, train, heldout, lang, init)
+    if init is not None and size is not None:
+        raise CommandError(
+            f"--init is {init} and --size {size.value}. Expected one of them: a biLM that is tuned has its own "
+            "size. Leave out --size, or --init if you want a new biLM."
+        )
+    words = None if init is None else find_init(init)  # the folder of its softmax and vocabulary
+    if init is not None and to_file and output_file.exists():
+        refuse_in_model(output_file, init)
+    splitter(lang)  # so that a language which spaCy does not know is refused now
+    paths = PathSettings("train" if train is None else train, heldout, init=init)
+    if init is None:
+        settings = config_of_size(Size("mini" if size is None else size.value), paths, lang)
+    else:
+        settings = tuning_config(paths, lang)
+    if words is not None:
+        settings = _with_words_of(words, settings, untrusted=not is_embedded(str(init)))
+    message, frozen = "without --train, the settings are those for a large text", _FROZEN
+    if train is not None:
+        settings, message, tokens = _fitted(settings, words is None)
+        frozen = min(_FROZEN, tokens // 2)
+    if init is not None and words is None:
+        settings = replace(settings, training=replace(settings.training, frozen_tokens=frozen))
+        note = (
+            f"{no_softmax(init)} This config sets training.frozen_tokens. These tokens are part of the run, so as "
+            "many fewer train the biLM. To tune it with all tokens, get its softmax and write the config again, "
+            "with --force."
+        )
+    elif init is not None and settings.training.softmax.kind == "full":
+        message += f"; training.softmax.kind is full, because {init} predicts few words"
+    config = to_config(settings)
+    if init is not None:
+        del config["bilm"]
+    config["paths"]["train"] = train
+    text = commented(to_text(config))
     if not to_file:
         typer.echo(text, nl=False)
         for told in filter(None, (message, note)):
@@ -90,59 +119,16 @@ def init_pretrain_config(
     typer.echo(f"python -m spacy elmo pretrain {quoted(output_file)} {quoted(folder)}{missing}")
 
 
-def config_text(
-    size: str | None, train: str | None, heldout: str | None, language: str | None, init: str | None
-) -> tuple[str, str]:
-    """Return a complete config with comments, and a message on how it fits the text; arguments are the command's."""
-    from ..pretraining.config import PathSettings, commented, to_config, to_text
-    from ..pretraining.language_model import has_softmax
-    from ..pretraining.presets import Size, config_of_size, tuning_config
-
-    for path in (train, heldout, init):
-        if path is not None and "${" in path:
-            raise CommandError(
-                f"{path}: has ${{, with which a variable begins in a config. Expected a path without it: rename "
-                "the file or folder, or give a relative path from inside of it."
-            )
-    if init is not None and size is not None:
-        raise CommandError(
-            f"--init is {init} and --size {size}. Expected one of them: a biLM that is tuned has its own "
-            "size. Leave out --size, or --init if you want a new biLM."
-        )
-    splitter(language)  # so that a language which spaCy does not know is refused now
-    paths = PathSettings("train" if train is None else train, heldout, init=init)
-    has_words = init is not None and has_softmax(init)
-    if init is None:
-        settings = config_of_size(Size(size or "mini"), paths, language)
-    else:
-        settings = _with_words_of(init, tuning_config(paths, language))
-    message = "without --train, the settings are those for a large text"
-    frozen = _FROZEN
-    if train is not None:
-        settings, message, tokens = _fitted(settings, not has_words)
-        frozen = min(_FROZEN, tokens // 2)
-    if init is not None and not has_words:
-        settings = replace(settings, training=replace(settings.training, frozen_tokens=frozen))
-    if has_words and settings.training.softmax.kind == "full":
-        message += f"; training.softmax.kind is full, because {init} predicts few words"
-    config = to_config(settings)
-    if init is not None:
-        del config["bilm"]
-    config["paths"]["train"] = train
-    return commented(to_text(config)), message
-
-
-def _with_words_of(init: str, settings: PretrainConfig) -> PretrainConfig:
+def _with_words_of(folder: Path, settings: PretrainConfig, untrusted: bool) -> PretrainConfig:
     """Return settings whose softmax fits that of a biLM to tune: adaptive, or full if it predicts few words."""
-    from ..modules.loading import is_embedded
     from ..modules.softmax import AdaptiveSoftmax
-    from ..pretraining.language_model import SOFTMAX, WORDS, read_output_layer, softmax_folder
+    from ..pretraining.language_model import SOFTMAX, WORDS, read_output_layer
     from ..pretraining.vocabulary import read_words
 
-    folder, softmax = softmax_folder(init), settings.training.softmax
-    if folder is None or not all((folder / name).is_file() for name in (SOFTMAX, WORDS)):
-        return settings  # without a softmax its words are not used either
-    layer = read_output_layer(folder / SOFTMAX, untrusted=not is_embedded(init))
+    softmax = settings.training.softmax
+    if not (folder / WORDS).is_file():
+        return settings  # without words its softmax is not used either
+    layer = read_output_layer(folder / SOFTMAX, untrusted=untrusted)
     if isinstance(layer, AdaptiveSoftmax):
         softmax = replace(softmax, kind="adaptive", cutoffs=tuple(layer.cutoffs))
     elif len(read_words(folder / WORDS)) < softmax.negatives:

@@ -15,7 +15,7 @@ from ..formats.atomic import writing
 from ..modules.loading import EMBEDDED
 from .console import msg, print_json
 from .shared import (
-    STANDARD_INPUT,
+    DASH,
     TEXTS,
     WIDEST,
     Code,
@@ -28,6 +28,7 @@ from .shared import (
     bilm_of,
     embedder_of,
     source_of,
+    tell_bad_lines,
 )
 from .similar import marked
 
@@ -98,7 +99,7 @@ def neighbours(
             if word is not None:
                 find_word(query, word, occurrence, lang)  # before all words of the corpus are embedded
             source, folder = corpus, index or Path(scratch, "index")
-            if corpus == STANDARD_INPUT:
+            if corpus == DASH:
                 from ..corpus.reading import standard_input
 
                 source = Path(scratch, "standard-input.txt")
@@ -149,6 +150,5 @@ def neighbours(
     where = "the mean of all layers" if of == MIX else f"layer {of}"
     others = f"{n_sentences:,} sentences" if sentences else f"{n_words:,} words in {n_sentences:,} sentences"
     msg.text(f"compared with {others}, by the {how} in {where}")
-    if meta.report.n_bad:
-        msg.warn(f"{meta.report.n_bad:,} bad lines of the corpus were left out")
+    tell_bad_lines(meta.report)
     msg.table(rows, header=(score, "number", "sentence"), divider=True, aligns=("r", "r", "l"), max_col=WIDEST)

@@ -18,6 +18,7 @@ from ..errors import EMBED_SAME, FILE_NOT_REGULAR, CommandError
 from ..formats.atomic import replacing, writing
 from ..formats.text import Tokenize, Unusable
 from ..modules.loading import Precision, find_bilm
+from .console import msg
 
 if TYPE_CHECKING:
     from ..corpus.bilm import BiLMChoice
@@ -50,13 +51,13 @@ BiLMName = Annotated[
 ]
 Model = Annotated[str, Opt("--model", "-m", metavar="MODEL", help=MODEL)]
 
-STANDARD_INPUT = STANDARD_OUTPUT = Path("-")
+DASH = Path("-")  # standard input, or standard output
 WIDEST = 120  # characters of a column with sentences
 
 
 def source_of(path: Path) -> str:
     """Return what messages call a text."""
-    return "standard input" if path == STANDARD_INPUT else str(path)
+    return "standard input" if path == DASH else str(path)
 
 
 def sentences_in(path: Path, language: str | None, report: Report) -> Iterator[list[str]]:
@@ -64,9 +65,17 @@ def sentences_in(path: Path, language: str | None, report: Report) -> Iterator[l
     from ..corpus.reading import standard_input
     from ..pretraining.text import read_sentences, read_stream
 
-    if path == STANDARD_INPUT:
+    if path == DASH:
         return read_stream(standard_input(), source_of(path), language, report)
     return read_sentences(path, language, report)
+
+
+def tell_bad_lines(report: Report) -> None:
+    """Print the lines that were left out, with the reasons."""
+    if report.n_bad:
+        more = report.n_bad - len(report.bad)
+        lines = [*map(str, report.bad), *[f"and {more:,} more"] * bool(more)]
+        msg.warn(f"{report.n_bad:,} bad lines were left out", "\n".join(lines))
 
 
 def documents_in(files: Sequence[Path], tokenizer: Tokenize | None) -> Iterator[Document]:

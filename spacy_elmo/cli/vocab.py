@@ -1,22 +1,15 @@
 """`elmo vocab`: the vocabulary of a text."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import typer
 from spacy.cli._util import Arg, Opt
 
 from ..errors import ElmoError
 from ..formats.text import refuse_inside
 from .console import msg, telling_if_stopped
-from .shared import STANDARD_INPUT, STANDARD_OUTPUT, TEXTS, Force, Lang, check_output, sentences_in, shown_bar
-
-if TYPE_CHECKING:
-    from ..pretraining.text import Report
+from .shared import DASH, TEXTS, Force, Lang, check_output, sentences_in, shown_bar, tell_bad_lines
 
 
 def vocab(
@@ -36,9 +29,9 @@ def vocab(
     from ..pretraining.vocabulary import SPECIAL, Vocabulary, count_words, counts_path
 
     report = Report()
-    streamed = output_file == STANDARD_OUTPUT
+    streamed = output_file == DASH
     for path_of in (Path, counts_path) if not streamed else ():  # in this order: a path like "/" has no counts
-        if text != STANDARD_INPUT:
+        if text != DASH:
             refuse_inside(text, path_of(output_file))
         check_output(path_of(output_file), force=force)
     stopped = f"stopped. {output_file} was not written. If there was a file of that name before, it is unchanged."
@@ -52,7 +45,7 @@ def vocab(
                 if not streamed:
                     vocabulary.write(output_file)
         except ElmoError:
-            _show_bad(report)
+            tell_bad_lines(report)
             raise
         rows = [
             ("sentences", f"{report.sentences:,}"),
@@ -64,18 +57,9 @@ def vocab(
             ("bad lines", f"{report.n_bad:,}"),
         ]
         msg.table(rows, max_col=100)
-        _show_bad(report)
+        tell_bad_lines(report)
     if streamed:  # in UTF-8, as it would be in a file, whatever the encoding of standard output
         sys.stdout.flush()
         sys.stdout.buffer.write("".join(f"{word}\n" for word in vocabulary.words).encode())
     else:
         msg.good(f"{output_file}: {len(vocabulary):,} words")
-
-
-def _show_bad(report: Report) -> None:
-    """Print the lines that were left out, with the reasons."""
-    if report.n_bad:
-        msg.warn(f"{report.n_bad:,} bad lines were left out")
-        more = report.n_bad - len(report.bad)
-        for line in [*report.bad, *[f"and {more:,} more"] * bool(more)]:
-            typer.echo(f"  {line}")

@@ -171,7 +171,7 @@ def test_a_language_and_bad_lines(model: Path, tmp_path: Path) -> None:
         [str(tmp_path / "raw.txt"), "1"],
     ]
     output = run(model, tmp_path / "raw.txt")
-    assert "lines left out: 1" in output
+    assert "1 bad lines were left out" in output
     assert "line 2" in output
 
 

@@ -44,8 +44,8 @@ def test_the_same_part_twice(corpora: tuple[Path, Path]) -> None:
 
 
 def test_json(corpora: tuple[Path, Path]) -> None:
-    arguments = ["elmo", "probe", *map(str, corpora), "-a", "ent", "-m", str(GOLDEN), "--random", "--json", "--iterations", "20"]
-    printed = json.loads(invoke(*arguments).stdout)
+    options = ("-a", "ent", "-m", GOLDEN, "--random", "--json", "--iterations", 20)
+    printed = json.loads(invoke("elmo", "probe", *corpora, *options).stdout)
     layers = printed.pop("layers")
     assert printed == {
         "model": str(GOLDEN),
