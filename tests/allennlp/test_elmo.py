@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pytest
 import torch
 from bilm_cases import bilm_of, drawn_options, random_datasets, run, seeds, sentence_lists
-from elmo_cases import SENTENCES, TOP, close, places
+from elmo_cases import IDS, SENTENCES, TOP, close, mix, places
 from golden_files import GOLDEN_NAMES, Golden, bilm_in, datasets_in, read_golden, tiny_batches
 from hypothesis import given, settings
 from numpy_bilm import NumpyBiLM
@@ -58,7 +58,7 @@ def test_carried_state(reference: tuple[Golden, tuple[Path, Path]]) -> None:
     elmo = Elmo(*files, 1, dropout=0, stateful=True)
     for _ in range(2):
         for number, batch in enumerate(golden.carry_batches):
-            got = elmo(batch_to_ids(batch))["elmo_representations"][0]
+            got = mix(elmo, batch_to_ids(batch))
             for row, words in enumerate(batch):
                 close(got[row, : len(words)], golden.expected[f"carried_state/{number}/{row}"].mean(0))
         elmo.reset_states()
@@ -68,7 +68,7 @@ def test_a_carried_state_has_no_gradient(files: tuple[Path, Path]) -> None:
     """The second backward pass ends at the state: its graph was freed by the first one."""
     elmo = Elmo(*files, 1, dropout=0, stateful=True, requires_grad=True)
     for _ in range(2):
-        elmo(batch_to_ids(SENTENCES))["elmo_representations"][0].square().sum().backward()
+        mix(elmo, batch_to_ids(SENTENCES)).square().sum().backward()
     assert [tensor.requires_grad for tensor in elmo._elmo_lstm._carried.state] == [False, False]
 
 
@@ -108,8 +108,8 @@ def test_sentence_boundaries_can_be_kept(reference: tuple[Golden, tuple[Path, Pa
     assert kept["mask"].tolist() == [[True] * 5 + [False] * 4, [True] * 9]
     x, y = kept["elmo_representations"][1], plain["elmo_representations"][0]
     assert x.shape == (2, 9, y.shape[2])
-    close(x[0, 1:4], y[0, :3].detach())
-    close(x[1, 1:8], y[1].detach())
+    close(x[0, 1:4], y[0, :3])
+    close(x[1, 1:8], y[1])
     assert not x[0, 5:].any()
     for row, position in ((0, 0), (0, 4), (1, 0), (1, 8)):
         assert x[row, position].any()
@@ -125,10 +125,10 @@ MIX = [0.3, -0.4, 1.1, 0.0]
 @given(options=drawn_options(), sentences=sentence_lists, seed=seeds)
 def test_two_batches_with_the_state_carried(options: BiLMOptions, sentences: list[list[str]], seed: int) -> None:
     datasets = random_datasets(options, seed)
-    mix = MIX[: options.layers]
-    weights = np.exp(mix) / np.exp(mix).sum()
+    parameters = MIX[: options.layers]
+    weights = np.exp(parameters) / np.exp(parameters).sum()
     vocabulary = ["pad", *dict.fromkeys(word for words in sentences[::2] for word in words)]
-    arguments = {"scalar_mix_parameters": mix, "dropout": 0.0, "vocab_to_cache": vocabulary}
+    arguments = {"scalar_mix_parameters": parameters, "dropout": 0.0, "vocab_to_cache": vocabulary}
     bilm, reference = bilm_of(options, datasets).double(), NumpyBiLM(options, datasets)
     carried, plain = (Elmo(None, None, 1, module=bilm, stateful=s, **arguments).double() for s in (True, False))
     ids = batch_to_ids(sentences, options.max_characters)
@@ -140,7 +140,7 @@ def test_two_batches_with_the_state_carried(options: BiLMOptions, sentences: lis
     states = [reference.zero_state()] * len(sentences)
     with torch.no_grad():
         for given_words in (None, words):
-            got, fresh = (elmo(ids, given_words)["elmo_representations"][0] for elmo in (carried, plain))
+            got, fresh = (mix(elmo, ids, given_words) for elmo in (carried, plain))
             assert got.shape == (len(sentences), longest, options.width)
             for row, sentence in enumerate(sentences):
                 result, first = reference.run(sentence, states[row]), reference.run(sentence)
@@ -155,16 +155,8 @@ def test_the_boundaries_are_the_words_of_that_name() -> None:
     """As AllenNLP's token encoder has it: layer 0 of `<S>` is that of the word "<S>"; the same for `</S>`."""
     elmo = Elmo(None, None, 1, dropout=0.0, keep_sentence_boundaries=True, scalar_mix_parameters=[1.0, -1e10, -1e10])
     for word, place in (("<S>", 0), ("</S>", 2)):
-        vectors = elmo(batch_to_ids([[word]]))["elmo_representations"][0][0]
+        vectors = mix(elmo, batch_to_ids([[word]]))[0]
         assert torch.equal(vectors[place], vectors[1])
-
-
-IDS = batch_to_ids(SENTENCES)
-
-
-def mix(elmo: nn.Module, ids: Tensor = IDS) -> Tensor:
-    result: Tensor = elmo(ids)["elmo_representations"][0]
-    return result
 
 
 def gradients(elmo: nn.Module) -> dict[str, Tensor]:
@@ -243,7 +235,7 @@ def test_a_linear_layer_with_a_hook_or_another_in_its_place(files: tuple[Path, P
     setattr(part, name, Adapted(part.get_submodule(name)))  # type: ignore[arg-type]
     with torch.no_grad():
         changed.get_parameter(f"{name}.bias").add_(1)
-    close(mix(elmo), mix(other).detach())
+    close(mix(elmo), mix(other))
     mix(elmo).square().sum().backward()
     assert part.get_parameter(f"{name}.added").grad is not None
     assert called == [name] * 2
@@ -253,13 +245,13 @@ def test_a_linear_layer_with_a_hook_or_another_in_its_place(files: tuple[Path, P
 def test_weights_loaded_into_empty_memory(files: tuple[Path, Path], vocabulary: list[str] | None) -> None:
     words = None if vocabulary is None else places(SENTENCES, vocabulary)
     elmo = Elmo(*files, 1, dropout=0, vocab_to_cache=vocabulary)
-    state, expected = elmo.state_dict(), elmo(IDS, words)["elmo_representations"][0].detach()
+    state, expected = elmo.state_dict(), mix(elmo, IDS, words).detach()
     loaded = elmo.to("meta").to_empty(device="cpu")
     with torch.no_grad():
         for tensor in [*loaded.parameters(), *loaded.buffers()]:
             tensor.fill_(300)  # what to_empty leaves there can be anything
     loaded.load_state_dict(state)
-    assert torch.equal(loaded(IDS, words)["elmo_representations"][0], expected)
+    assert torch.equal(mix(loaded, IDS, words), expected)
 
 
 class First(nn.Module):
@@ -309,7 +301,7 @@ def test_requires_grad(files: tuple[Path, Path], requires_grad: bool, vocabulary
     words = None if vocabulary is None else places(sentences, vocabulary)
     other = Elmo(*files, 1, requires_grad=requires_grad, dropout=0)
     for module, inputs in ((elmo, words), (other, None)):
-        module(batch_to_ids(sentences), inputs)["elmo_representations"][0].square().sum().backward()
+        mix(module, batch_to_ids(sentences), inputs).square().sum().backward()
     for (name, a), (_, b) in zip(elmo.named_parameters(), other.named_parameters()):
         assert (a.grad is not None) == (b.grad is not None) == (requires_grad or "scalar_mix" in name)
         assert a.grad is None or torch.allclose(a.grad, b.grad, rtol=1e-4, atol=1e-5), name  # type: ignore[arg-type]
@@ -343,7 +335,7 @@ class Theirs(nn.Module):
 def test_module(files: tuple[Path, Path]) -> None:
     ids = batch_to_ids(SENTENCES)
     elmo = Elmo(None, None, 2, dropout=0.0, module=bilm_in(files[0].parent))
-    close(elmo(ids)["elmo_representations"][1], Elmo(*files, 1, dropout=0)(ids)["elmo_representations"][0].detach())
+    close(elmo(ids)["elmo_representations"][1], mix(Elmo(*files, 1, dropout=0), ids))
     other = Elmo(None, None, 1, dropout=0.0, module=Theirs())
     assert other.get_output_dim() == 4
     output = other(torch.ones(2, 3, 50, dtype=torch.long))
@@ -360,20 +352,20 @@ def test_module(files: tuple[Path, Path]) -> None:
 
 def test_dropout_in_training_alone(files: tuple[Path, Path]) -> None:
     elmo, ids = Elmo(*files, 1, dropout=0.5), batch_to_ids(SENTENCES)
-    share = float((elmo(ids)["elmo_representations"][0][1] == 0).float().mean())
+    share = float((mix(elmo, ids)[1] == 0).float().mean())
     assert 0.3 < share < 0.7
     elmo.eval()
-    assert torch.equal(elmo(ids)["elmo_representations"][0], elmo(ids)["elmo_representations"][0])
+    assert torch.equal(mix(elmo, ids), mix(elmo, ids))
     assert not mix(Elmo(*files, 1, dropout=1)).any()  # torch.nn.Dropout, to which AllenNLP passes the share, accepts 1
 
 
 def test_copies_and_precision(files: tuple[Path, Path]) -> None:
     elmo, ids = Elmo(*files, 1, dropout=0, stateful=True, vocab_to_cache=["pad", "The"]), batch_to_ids(SENTENCES)
-    first = elmo(ids)["elmo_representations"][0].detach()
+    first = mix(elmo, ids).detach()
     for other in (copy.deepcopy(elmo), pickle.loads(pickle.dumps(elmo))):
         other.reset_states()
-        close(other(ids)["elmo_representations"][0], first)
-    carried = elmo.double()(ids)["elmo_representations"][0]
+        close(mix(other, ids), first)
+    carried = mix(elmo.double(), ids)
     assert carried.dtype == torch.float64
     assert not torch.allclose(carried.float(), first)
 
@@ -516,10 +508,10 @@ def test_reset_states_as_its_users_write_it(parameters: dict[str, Any]) -> None:
     elmo = Elmo(**parameters, num_output_representations=1, dropout=0, stateful=True)
     batches = [[["The", "sentence", "."]], [["1", "2", "3"]], [["50", "60", "The"]]]
     ids = [batch_to_ids(batch) for batch in batches]
-    together = elmo(torch.stack(ids, 1))["elmo_representations"][0]
+    together = mix(elmo, torch.stack(ids, 1))
     for k, batch_ids in enumerate(ids):
         elmo._elmo_lstm._elmo_lstm.reset_states()
-        close(elmo(batch_ids)["elmo_representations"][0], together[:, k].detach())
+        close(mix(elmo, batch_ids), together[:, k])
     assert sum("_elmo_lstm._elmo_lstm" in name for name in elmo.state_dict()) == 0
 
 
@@ -527,13 +519,13 @@ def test_some_rows_go_on(parameters: dict[str, Any]) -> None:
     """AllenNLP's _EncoderBase.reset_states: `new_state = ~mask * old_state` for each row."""
     elmo = Elmo(**parameters, num_output_representations=1, dropout=0, stateful=True)
     ids = batch_to_ids([["The", "sentence"], ["ELMo", "helps"]])
-    first = elmo(ids)["elmo_representations"][0].detach()
-    second = elmo(ids)["elmo_representations"][0].detach()
+    first = mix(elmo, ids).detach()
+    second = mix(elmo, ids).detach()
     assert not torch.allclose(first, second, atol=1e-4)
     elmo.reset_states()
     elmo(ids)
     elmo._elmo_lstm._elmo_lstm.reset_states(torch.tensor([True, False]))
-    got = elmo(ids)["elmo_representations"][0]
+    got = mix(elmo, ids)
     close(got[0], first[0])
     close(got[1], second[1])
     with pytest.raises(ElmoError, match=r"has shape \(3,\). Expected a tensor of shape \(2,\)"):
@@ -613,9 +605,9 @@ def test_allennlps_state(golden: Path, name: str, prefix: str) -> None:
     expected = made_of(golden, name, 1, scalar_mix_parameters=mixes[0])
     ids = batch_to_ids(OTHER_SENTENCES)
     with torch.no_grad():
-        got, plain = elmo(ids)["elmo_representations"], expected(ids)["elmo_representations"][0]
+        got, plain = elmo(ids)["elmo_representations"], mix(expected, ids)
     torch.testing.assert_close(got[0], 1.5 * plain, rtol=0, atol=1e-5)
-    uniform = made_of(golden, name, 1)(ids)["elmo_representations"][0]
+    uniform = mix(made_of(golden, name, 1), ids)
     torch.testing.assert_close(got[1], 1.5 * uniform, rtol=0, atol=1e-5)
 
 
@@ -733,4 +725,4 @@ def test_another_default_type(files: tuple[Path, Path], default: torch.dtype) ->
     finally:
         torch.set_default_dtype(torch.float32)
     assert got.dtype == torch.promote_types(default, torch.float32)
-    close(got.float(), expected.detach())
+    close(got.float(), expected)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from elmo_cases import SENTENCES, close, places
+from elmo_cases import IDS, SENTENCES, close, mix, places
 from golden_files import GOLDEN_NAMES, read_golden
 from torch import Tensor
 
@@ -59,14 +59,14 @@ def test_cached_words(files: tuple[Path, Path]) -> None:
     vocabulary = ["pad", "The", "ELMo"]
     network, plain = _ElmoBiLm(*files, vocab_to_cache=vocabulary), _ElmoBiLm(*files, vocab_to_cache=[])
     ids, words = batch_to_ids(SENTENCES), places(SENTENCES, vocabulary)
-    close(network(ids, words)["activations"][2], plain(ids)["activations"][2].detach())
+    close(network(ids, words)["activations"][2], plain(ids)["activations"][2])
     with pytest.warns(UserWarning, match="vocab_to_cache was not"):
         plain(ids, words)
     with pytest.raises(SettingsError, match="requires_grad is true together with vocab_to_cache"):
         _ElmoBiLm(*files, True, vocabulary)
     assert all(parameter.requires_grad for parameter in _ElmoBiLm(*files, True).parameters())
     made = Elmo(None, None, 1, dropout=0, module=network)
-    assert torch.equal(made(ids)["elmo_representations"][0], Elmo(*files, 1, dropout=0)(ids)["elmo_representations"][0])
+    assert torch.equal(mix(made, ids), mix(Elmo(*files, 1, dropout=0), ids))
     assert _ElmoBiLm(None, None).get_output_dim() == 256  # the embedded biLM
 
 
@@ -92,11 +92,11 @@ def test_more_dimensions(files: tuple[Path, Path], cached: bool, copies: tuple[i
     several_words = words[(slice(None), *[None] * len(copies))].expand(2, *copies, 7)
     output = elmo(several, several_words if cached else None)
     assert output["mask"].shape == (2, *copies, 7)
-    expected = elmo(ids)["elmo_representations"][0]
+    expected = mix(elmo, ids)
     got = output["elmo_representations"][0]
     assert got.shape == (2, *copies, 7, 32)
     for k in np.ndindex(*copies):
-        close(got[(slice(None), *k)], expected.detach())
+        close(got[(slice(None), *k)], expected)
 
 
 def test_which_words_are_cached(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,15 +110,12 @@ def test_which_words_are_cached(files: tuple[Path, Path], monkeypatch: pytest.Mo
     monkeypatch.setattr(encoder, "forward", lambda self, x: (encoded.append(len(x)), forward(self, x))[1])
     for given in (words, words.where(words != 1000, 1)):  # AllenNLP's vocabularies call all other words 1
         output = elmo(ids, given)
-        close(output["elmo_representations"][0], expected["elmo_representations"][0].detach())
+        close(output["elmo_representations"][0], expected["elmo_representations"][0])
         assert torch.equal(output["mask"], expected["mask"])
     assert encoded == [2 + 5, 5, 5]  # the vocabulary once; then what is not in it
     # AllenNLP takes the places alone, too
     known = [["The", "ELMo", "."]]
-    close(
-        elmo(places(known, vocabulary), places(known, vocabulary))["elmo_representations"][0],
-        plain(batch_to_ids(known))["elmo_representations"][0].detach(),
-    )
+    close(mix(elmo, places(known, vocabulary), places(known, vocabulary)), mix(plain, batch_to_ids(known)).detach())
 
 
 VOCABULARY = ["pad", "The", "bank", "Another"]
@@ -137,8 +134,8 @@ def cached(files: tuple[Path, Path], requires_grad: bool = False) -> Elmo:
 
 def assert_like_characters(elmo: Elmo) -> None:
     with torch.no_grad():
-        expected = elmo(IDS_OF_WORDS)["elmo_representations"][0]
-        close(elmo(IDS_OF_WORDS, WORDS)["elmo_representations"][0], expected, 1e-4 * float(expected.abs().max()))
+        expected = mix(elmo, IDS_OF_WORDS)
+        close(mix(elmo, IDS_OF_WORDS, WORDS), expected, 1e-4 * float(expected.abs().max()))
 
 
 def scaled(elmo: Elmo, factor: float) -> dict[str, Tensor]:
@@ -163,11 +160,11 @@ def test_weights_set_and_converted(files: tuple[Path, Path]) -> None:
     with torch.inference_mode():
         assert_like_characters(cached(files))
     elmo = cached(files)
-    exact = elmo(IDS_OF_WORDS, WORDS)["elmo_representations"][0]
+    exact = mix(elmo, IDS_OF_WORDS, WORDS)
     elmo.bfloat16().float()  # rounded on the way
-    rounded = elmo(IDS_OF_WORDS, WORDS)["elmo_representations"][0]
+    rounded = mix(elmo, IDS_OF_WORDS, WORDS)
     assert not torch.allclose(rounded, exact, rtol=0, atol=1e-5)
-    close(rounded, elmo(IDS_OF_WORDS)["elmo_representations"][0].detach())
+    close(rounded, mix(elmo, IDS_OF_WORDS))
 
 
 def test_a_state_is_carried_in_training_too(files: tuple[Path, Path]) -> None:
@@ -177,11 +174,8 @@ def test_a_state_is_carried_in_training_too(files: tuple[Path, Path]) -> None:
         module.requires_grad_()
     results = []
     for _ in range(2):
-        got, expected = (
-            elmo(IDS_OF_WORDS, WORDS)["elmo_representations"][0],
-            plain(IDS_OF_WORDS)["elmo_representations"][0],
-        )
-        close(got, expected.detach())
+        got, expected = (mix(elmo, IDS_OF_WORDS, WORDS), mix(plain, IDS_OF_WORDS))
+        close(got, expected)
         results.append(expected.detach())
     assert not torch.allclose(*results, atol=1e-4)
 
@@ -205,19 +199,11 @@ def test_every_type_of_integers(files: tuple[Path, Path], dtype: torch.dtype) ->
     elmo = Elmo(*files, 1, dropout=0, vocab_to_cache=[f"word{k}" for k in range(n)])
     sentences = [["word1", f"word{n - 2}", f"word{n - 1}"]]
     places, ids = torch.tensor([[1, n - 2, n - 1]]), batch_to_ids(sentences)
-    expected = elmo(ids)["elmo_representations"][0].detach()
+    expected = mix(elmo, ids).detach()
     for inputs in (ids, torch.zeros_like(ids)):
-        close(elmo(inputs, places.to(dtype))["elmo_representations"][0], expected)
+        close(mix(elmo, inputs, places.to(dtype)), expected)
     if torch.iinfo(dtype).max >= 261:
-        close(elmo(ids.to(dtype))["elmo_representations"][0], expected)
-
-
-SENTENCE_IDS = batch_to_ids(SENTENCES)
-
-
-def run(elmo: Elmo) -> Tensor:
-    representation: Tensor = elmo(SENTENCE_IDS)["elmo_representations"][0]
-    return representation.detach()
+        close(mix(elmo, ids.to(dtype)), expected)
 
 
 def test_its_parameters_are_those_of_the_lstms(files: tuple[Path, Path]) -> None:
@@ -229,22 +215,22 @@ def test_its_parameters_are_those_of_the_lstms(files: tuple[Path, Path]) -> None
     trained = {name for name, p in elmo.named_parameters() if p.requires_grad and "scalar_mix" not in name}
     assert trained == {name for name, _ in elmo.named_parameters() if ".lstm." in name}
     assert trained
-    elmo(SENTENCE_IDS, places(SENTENCES, vocabulary))["elmo_representations"][0].sum().backward()
+    mix(elmo, IDS, places(SENTENCES, vocabulary)).sum().backward()
     gradients = {name for name, p in elmo.named_parameters() if p.grad is not None and "scalar_mix" not in name}
     assert gradients == trained
 
 
 def test_none_resets_the_state(files: tuple[Path, Path]) -> None:
     elmo = Elmo(*files, 1, dropout=0)
-    assert torch.equal(run(elmo), run(elmo))
+    assert torch.equal(mix(elmo), mix(elmo))
     elmo._elmo_lstm._elmo_lstm.stateful = True
-    first, second = run(elmo), run(elmo)
+    first, second = mix(elmo), mix(elmo)
     assert not torch.allclose(first, second, atol=1e-4)
     elmo._elmo_lstm._elmo_lstm._states = None
-    assert torch.equal(run(elmo), first)
+    assert torch.equal(mix(elmo), first)
     with pytest.raises(SettingsError, match=r"value of type tuple. Expected None"):
         elmo._elmo_lstm._elmo_lstm._states = (first, second)
-    assert torch.equal(run(elmo), second)
+    assert torch.equal(mix(elmo), second)
 
 
 def test_the_state_is_laid_out_as_in_allennlp(files: tuple[Path, Path]) -> None:
@@ -252,7 +238,7 @@ def test_the_state_is_laid_out_as_in_allennlp(files: tuple[Path, Path]) -> None:
     elmo = Elmo(*files, 1, dropout=0, stateful=True)
     lstm = elmo._elmo_lstm._elmo_lstm
     assert lstm._states is None
-    layers = elmo._elmo_lstm(SENTENCE_IDS)["activations"]
+    layers = elmo._elmo_lstm(IDS)["activations"]
     assert lstm._states is not None
     h, c = lstm._states
     options = elmo._elmo_lstm.bilm.options
@@ -260,16 +246,16 @@ def test_the_state_is_laid_out_as_in_allennlp(files: tuple[Path, Path]) -> None:
     assert c.shape == (2, 2, 2 * options.dim)
     half = options.width // 2
     for row, words in enumerate(SENTENCES):
-        close(h[0, row, :half], layers[1][row, len(words) + 1, :half].detach())
-        close(h[0, row, half:], layers[1][row, 0, half:].detach())
-        close(h[1, row, :half], (layers[2] - layers[1])[row, len(words) + 1, :half].detach())
+        close(h[0, row, :half], layers[1][row, len(words) + 1, :half])
+        close(h[0, row, half:], layers[1][row, 0, half:])
+        close(h[1, row, :half], (layers[2] - layers[1])[row, len(words) + 1, :half])
 
 
 def test_a_copy_has_lstms_of_its_own(files: tuple[Path, Path]) -> None:
     elmo = Elmo(*files, 1, dropout=0, stateful=True)
     other = copy.deepcopy(elmo)
     elmo._elmo_lstm._elmo_lstm.requires_grad_(True)
-    run(elmo)
+    mix(elmo)
     assert other._elmo_lstm._elmo_lstm._states is None
     assert not any(p.requires_grad for p in other._elmo_lstm.parameters())
     assert list(elmo.state_dict()) == list(other.state_dict())

@@ -1,6 +1,5 @@
 """Questions with answers, and pipelines that answer them."""
 
-import copy
 from typing import Any
 
 import spacy
@@ -15,12 +14,10 @@ QUESTIONS = {"Where does Anna live?": "Bonn", "What is the dog called?": "Rex", 
 PLAIN = {"@architectures": "spacy.Tok2Vec.v2", "embed": EMBEDS["multi_hash"], "encode": ENCODES["none"]}
 
 
-def answering(tok2vec: dict[str, Any] | None = None, nlp: Language | None = None, **settings: Any) -> Language:
-    """A pipeline with a small answers component; model: settings of its architecture."""
-    nlp = nlp or spacy.blank("xx")
-    sizes = {"lstm_width": 16, **settings.pop("model", {})}
-    model = {"@architectures": "spacy-elmo.Answers.v1", "tok2vec": copy.deepcopy(tok2vec or PLAIN), **sizes}
-    nlp.add_pipe("answers", config={"model": model, **settings})
+def answering(**settings: Any) -> Language:
+    """A pipeline with a small answers component."""
+    nlp = spacy.blank("xx")
+    nlp.add_pipe("answers", config={"model": {"lstm_width": 16, "tok2vec": PLAIN}, **settings})
     return nlp
 
 
@@ -33,15 +30,3 @@ def gold(nlp: Language) -> list[Example]:
         )
         for question, answer in QUESTIONS.items()
     ]
-
-
-def trained(nlp: Language, steps: int = 30, drop: float = 0.0) -> dict[str, float]:
-    """Initialise and update on the questions; returns the last losses."""
-    examples = gold(nlp)
-    optimizer = nlp.initialize(lambda: examples)
-    optimizer.learn_rate = 0.01
-    losses: dict[str, float] = {}
-    for _ in range(steps):
-        losses = {}
-        nlp.update(examples, losses=losses, drop=drop, sgd=optimizer)
-    return losses

@@ -1,7 +1,6 @@
 """Docs with semantic roles."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import spacy
 from spacy.language import Language
@@ -54,16 +53,14 @@ def examples(nlp: Language) -> list[Example]:
     return [example(words, roles, nlp.vocab) for words, roles in GIVEN]
 
 
-def trained(steps: int = 60, model: dict[str, Any] = SMALL, first: Sequence[str] = (), **settings: Any) -> Language:
-    """A pipeline with a small component that has learned GIVEN by heart. first: pipes before it."""
+def trained() -> Language:
+    """A pipeline with a small component that has learned GIVEN by heart."""
     spacy.util.fix_random_seed(1)
     nlp = spacy.blank("xx")
-    for name in first:
-        nlp.add_pipe(name)
-    nlp.add_pipe("semantic_roles", config={"model": model, **settings})
+    nlp.add_pipe("semantic_roles", config={"model": SMALL})
     given = examples(nlp)
     optimizer = nlp.initialize(lambda: given)
     optimizer.learn_rate = 0.02
-    for _ in range(steps):
+    for _ in range(60):
         nlp.update(given, sgd=optimizer)
     return nlp
