@@ -33,12 +33,10 @@ _NAMES = {"upos": "pos", "xpos": "tag"}  # what spaCy calls them
 
 
 def label_getter(attribute: str) -> Getter:
-    """Return a function that reads the label of a token.
+    """Return a function that reads the label of a token. Both raise SettingsError if that can't be.
 
-    attribute: "upos" (spaCy's pos), "tag", "ent" (IOB and the type, such as B-PER, or O), another attribute of spaCy's
-        tokens, such as "dep" or "is_title", or "_.name" for an extension attribute whose values are in the docs.
-
-    Raises SettingsError if tokens have no such attribute; and so does the function if a value is no label.
+    attribute: "upos" (spaCy's pos), "ent" (IOB and the type, such as B-PER, or O), another attribute of spaCy's tokens,
+        such as "tag" or "is_title", or "_.name" for an extension attribute whose values are in the docs.
     """
     if attribute == ENTITIES:
         return lambda token: f"{token.ent_iob_}-{token.ent_type_}" if token.ent_type_ else token.ent_iob_
@@ -206,7 +204,6 @@ class LinearClassifier(NamedTuple):
     bias: Tensor
 
     def predict(self, x: Tensor) -> Tensor:
-        """Return the most probable label of each row, *Shape:* (rows,)."""
         parts = ((part - self.mean).div_(self.std) for part in x.split(_rows(len(self.bias))))
         return torch.cat([F.linear(part, self.weight, self.bias).argmax(1) for part in parts])
 
@@ -305,10 +302,7 @@ class Probes:
         return score(majority_labels(training, words), self._gold, self._outside)
 
     def run(self, bilm: EmbeddingBiLM, progress: OnTokens) -> Iterator[Score]:
-        """Embed all tokens, and return an iterator that trains and scores on each layer, and then on their mean.
-
-        All layers of the tokens are in memory: layers x tokens x width x 4 bytes.
-        """
+        """Embed all tokens, whose layers stay in memory. Return an iterator that trains on each, then on their mean."""
         parts = (embed(bilm, part.sentences, progress) for part in (self.train, self.dev))
         x, y = (part if len(rows) == part.shape[1] else part[:, rows] for part, rows in zip(parts, self._rows))
         return (self._probe(*pair) for pair in chain(zip(x, y), [(x.mean(0), y.mean(0))]))

@@ -51,8 +51,6 @@ def read_senses(path: Path) -> list[SenseSentence]:
     path: text in UTF-8, perhaps packed as .gz, .xz or .zst. A line is a word (several if it has blanks), its lemma, its
         part of speech and its senses, with tabs between them; several senses have blanks between them, and - stands
         for none. An empty line ends a sentence. Lines that begin with # and have no tab are comments.
-
-    Raises CorpusError if the file can't be read, if a line is something else, or if no word has a sense.
     """
     sentences: list[SenseSentence] = []
     current = SenseSentence([], [])
@@ -72,21 +70,15 @@ def read_senses(path: Path) -> list[SenseSentence]:
 
 
 def read_first_senses(path: Path) -> dict[Lemma, str]:
-    """Read the first sense of each lemma, such as WordNet's.
-
-    path: text in UTF-8, perhaps packed as .gz, .xz or .zst. A line is a lemma, its part of speech and its first sense,
-        with tabs between them.
-    """
+    """Read the first sense of each lemma, such as WordNet's. A line has lemma, part of speech and sense, with tabs."""
     first: dict[Lemma, str] = {}
     for number, line in _lines(path):
         if not line:
             continue
         columns = [column.strip() for column in line.split("\t")]
         if len(columns) != 3 or not all(columns) or columns[2] == NONE or len(columns[2].split()) > 1:
-            raise CorpusError(
-                f"{path}, line {number}: {shown(line)}. Expected a lemma, a part of speech and the first sense, "
-                "divided by tabs."
-            )
+            expected = "a lemma, a part of speech and the first sense, divided by tabs"
+            raise CorpusError(f"{path}, line {number}: {shown(line)}. Expected {expected}.")
         lemma = Lemma(*columns[:2])
         if lemma in first:
             raise CorpusError(f"{path}, line {number}: {lemma[0]} ({lemma[1]}) again. Leave one out.")
@@ -198,11 +190,6 @@ class SenseScore(NamedTuple):
         return SenseScore(self.right + (answer in senses), self.answered + (answer is not None), self.instances + 1)
 
 
-def joined(scores: list[SenseScore]) -> SenseScore:
-    """Return the score of several test sets as one."""
-    return SenseScore(*map(sum, zip(*scores)))
-
-
 OnSentences = Callable[[int], object]  # gets a number of sentences that are done
 _SENTENCES = 1000  # embedded at a time: no other vectors are in memory
 
@@ -256,5 +243,6 @@ def evaluate(
 
 def all_together(results: list[SenseResult]) -> SenseResult:
     """Return the result of several test sets as one."""
-    rows = [joined(list(scores)) for scores in zip(*(result.rows for result in results))]
-    return SenseResult(joined([result.first_sense for result in results]), rows, sum(r.unseen for r in results))
+    first_senses, rows, unseen = zip(*results)
+    scores = [SenseScore(*map(sum, zip(*group))) for group in [first_senses, *zip(*rows)]]
+    return SenseResult(scores[0], scores[1:], sum(unseen))

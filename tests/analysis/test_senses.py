@@ -18,7 +18,6 @@ from spacy_elmo.analysis.senses import (
     all_together,
     evaluate,
     instance_vectors,
-    joined,
     read_first_senses,
     read_senses,
 )
@@ -181,7 +180,6 @@ def test_scores() -> None:
     assert score.f1 == pytest.approx(2 * 0.5 * 0.4 / 0.9)
     assert SenseScore(3, 4, 4).f1 == 0.75
     assert SenseScore().f1 == SenseScore().precision == SenseScore().recall == 0
-    assert joined([score, SenseScore(1, 1, 1)]) == SenseScore(3, 5, 6)
 
 
 def test_vectors() -> None:
