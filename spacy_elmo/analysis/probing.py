@@ -15,7 +15,8 @@ import spacy
 import torch
 import torch.nn.functional as F
 from spacy.tokens import Doc, MorphAnalysis, Span, Token
-from spacy.training.converters.conllu_to_docs import conllu_to_docs, has_ner
+from spacy.training import biluo_tags_to_spans
+from spacy.training.converters.conllu_to_docs import get_entities, has_ner
 from torch import Tensor
 
 from ..corpus.bilm import EmbeddingBiLM
@@ -67,7 +68,6 @@ def _text(value: object, attribute: str) -> str:
 
 DOCBIN, CONLLU = ".spacy", ".conllu"
 _COLUMNS = 10
-_CHARACTERS = 100_000  # of CoNLL-U that spaCy's reader gets at a time; it makes a vocabulary each time
 _ENTITY = "^((?:name|NE)=)?([BILU])-([A-Z_]+)|O$"  # in the last column of CoNLL-U; from spaCy's conllu_to_docs
 _EXPECTED = "an annotated corpus: a .spacy or .conllu file, or a folder of such files"
 
@@ -117,7 +117,7 @@ def _labelled_sentences(files: Iterable[Path], attribute: str, getter: Getter) -
             )
         try:
             of_docs: Iterable[Doc | Span] = (sentence for doc in docs_in(path) for sentence in sentences_of(doc))
-            for sentence in of_docs if kind == DOCBIN else _conllu_sentences(path, attribute.startswith("ent")):
+            for sentence in of_docs if kind == DOCBIN else _conllu_docs(path, attribute.startswith("ent")):
                 tokens = [token for token in sentence if not token.is_space]
                 yield [token.text for token in tokens], list(map(getter, tokens))
         except ElmoError:
@@ -126,65 +126,56 @@ def _labelled_sentences(files: Iterable[Path], attribute: str, getter: Getter) -
             raise damaged(path, error) from error
 
 
-def _conllu_sentences(path: Path, entities: bool) -> Iterator[Doc]:
+def _conllu_docs(path: Path, entities: bool) -> Iterator[Doc]:
     """Yield the sentences of a .conllu file. If one has an entity, the words of all others are outside of entities."""
-    has_entities = entities and any(has_ner(text, _ENTITY) for text, *_ in _conllu_texts(path))
-    for text, blocks, lines in _conllu_texts(path):
-        vocab = spacy.blank("xx").vocab  # spaCy's reader has one that knows nothing of the form of words
-        docs = conllu_to_docs(text, n_sents=1, no_print=True)
-        for block, line in zip(blocks, lines):
-            try:
-                doc = next(docs)
-            except (ValueError, LookupError, TypeError) as error:  # a value that spaCy does not know
-                raise CorpusError(f"{path}, the sentence at line {line}: {error}. Correct or remove it.") from error
-            _remove_missing(doc, block)
-            if has_entities and not doc.has_annotation("ENT_IOB"):
-                doc.set_ents([], default="outside")
-            # all of the block: spaCy would cut a sentence at each root, and without heads each word is one
-            yield Doc(vocab).from_bytes(doc.to_bytes())
+    vocab = spacy.blank("xx").vocab
+    has_entities = entities and any(has_ner("\n".join(lines), _ENTITY) for _, lines in _conllu_sentences(path))
+    for number, lines in _conllu_sentences(path):
+        try:
+            rows = (line.split("\t") for line in lines)
+            # no ranges, and no words that are not in the text
+            words = [row for row in rows if not {"-", "."} & set(row[0]) and int(row[0])]
+            if not words:
+                continue
+            _, forms, lemmas, pos, tags, morphs, heads, relations, _, _ = map(list, zip(*words))
+            doc = Doc(
+                vocab,
+                words=forms,
+                lemmas=["" if lemma == "_" != form else lemma for form, lemma in zip(forms, lemmas)],
+                pos=_known(pos),
+                tags=_known(tags),
+                morphs=_known(morphs),
+                heads=[i if head in ("0", "_") else int(head) - 1 for i, head in enumerate(heads)],
+                deps=["ROOT" if relation == "root" else relation for relation in _known(relations)],
+            )
+            if has_entities:
+                doc.set_ents(biluo_tags_to_spans(doc, get_entities(lines, _ENTITY)), default="outside")
+        except (ValueError, LookupError, TypeError) as error:  # a value that spaCy does not know
+            raise CorpusError(f"{path}, the sentence at line {number}: {error}. Correct or remove it.") from error
+        yield doc
 
 
-def _conllu_texts(path: Path) -> Iterator[tuple[str, list[str], list[int]]]:
-    """Yield parts of a .conllu file, as spaCy's reader expects them, their sentences, and the lines of these."""
-    blocks: list[str] = []
-    lines: list[int] = []
-    size = 0
+def _known(values: Iterable[str]) -> list[str]:
+    return ["" if value == "_" else value for value in values]
+
+
+def _conllu_sentences(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield the lines of each sentence, and before them the number of the first one. Blank lines end a sentence."""
     for item in read_items([path]):
         try:
             text = decode_line(item.data, item.line)
-            found = _plain_blocks(text)
+            lines = [line for line in text.replace("\r\n", "\n").split("\n") if line[:1] != "#"]
+            for filled, block in groupby(lines, lambda line: bool(line.strip())):
+                sentence = list(block) if filled else []
+                for line in sentence:
+                    if line.count("\t") != _COLUMNS - 1:
+                        raise Unusable(
+                            f"no line of CoNLL-U, which has {_COLUMNS} columns divided by tabs: {shown(line)}"
+                        )
+                if sentence:
+                    yield item.line, sentence
         except Unusable as error:
             raise CorpusError(f"{path}, the sentence at line {item.line}: {error}. Correct or remove it.") from error
-        blocks += found
-        lines += [item.line] * len(found)
-        size += len(text)
-        if blocks and size >= _CHARACTERS:
-            yield "\n\n".join([*blocks, ""]), blocks, lines
-            blocks, lines, size = [], [], 0
-    if blocks:
-        yield "\n\n".join([*blocks, ""]), blocks, lines
-
-
-def _plain_blocks(text: str) -> list[str]:
-    """Return the sentences of CoNLL-U, which blank lines separate, with LF and without comments."""
-    lines = ["" if line.isspace() else line for line in text.replace("\r\n", "\n").split("\n") if line[:1] != "#"]
-    for line in lines:
-        if line and line.count("\t") != _COLUMNS - 1:
-            raise Unusable(f"no line of CoNLL-U, which has {_COLUMNS} columns divided by tabs: {shown(line)}")
-    return ["\n".join(block) for filled, block in groupby(lines, bool) if filled]
-
-
-def _remove_missing(doc: Doc, block: str) -> None:
-    """Remove the values that spaCy gives to words without one: the UPOS as XPOS, and "_" as lemma and relation."""
-    rows = (line.split("\t") for line in block.split("\n"))
-    words = (row for row in rows if row[0].isdecimal())  # not ranges, and no words that are not in the text
-    for token, (_, form, lemma, _, xpos, _, _, relation, *_) in zip(doc, words):
-        if xpos == "_":
-            token.tag_ = ""
-        if lemma == "_" != form:
-            token.lemma_ = ""
-        if relation == "_":
-            token.dep_ = ""
 
 
 L2 = 1e-5  # on standardised features, beside the mean loss of a token

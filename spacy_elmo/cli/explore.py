@@ -21,6 +21,7 @@ from spacy.tokens import Doc, Token
 
 from ..errors import CommandError
 from ..formats.text import blank
+from ..modules.loading import EMBEDDED
 from ..pipeline.mixes import learned_mixes
 from ..pipeline.saved import load_pipe
 from .console import msg
@@ -91,7 +92,7 @@ def explore(
     if parquet is not None:
         _write_parquet(parquet, found, layers)
         msg.good(f"{parquet}: open it with embedding-atlas {parquet} --text sentence --vector vector")
-    name = pipeline or model or "en_mini"
+    name = pipeline or model or EMBEDDED
     bilm, can_predict = _pack_bilm(choice, predictions)
     write_text(_make_page(name, found, layers, bilm, can_predict, nlp), output)
     n, size = sum(map(len, found.values())), output.stat().st_size
@@ -144,20 +145,25 @@ def _values(token: Token) -> dict[str, str]:
 
 
 def _pack_bilm(choice: BiLMChoice, predictions: bool) -> tuple[str, bool]:
-    """Return a biLM's weights, and its softmax if there is one, as the page unpacks them: gzip in base64.
+    """Return a biLM's weights and its softmax, as the page unpacks them, gzip in base64; and whether it has the latter.
 
     Matrices of few bits become whole numbers of 8 bits with a step for each output, which is exact. Others are rounded
-    to 16 bits.
-
-    Returns the text, and whether it has the softmax.
+    to 16 bits. Of an adaptive softmax there is nothing.
     """
+    from ..modules.softmax import Softmax
+    from ..pretraining.language_model import LanguageModel, has_softmax
+
     options, weights = choice.load_arrays()
-    packed = [(name, values, name.startswith("lstm.")) for name, values in weights.items()]
-    softmax, words = _softmax(choice) if predictions else (None, None)
-    if softmax is not None:
-        packed += [(f"softmax.{name}", values, False) for name, values in softmax.items()]
+    name, words = choice.model or EMBEDDED, None
+    if predictions and choice.saved_pipeline is None and has_softmax(name):
+        model = LanguageModel.load(name, untrusted=True)
+        if isinstance(model.softmax, Softmax):
+            words = model.words[:PREDICTED_WORDS]
+            rows = {name: values[:PREDICTED_WORDS].numpy() for name, values in model.softmax.state_dict().items()}
+            weights |= {f"softmax.{name}": values for name, values in rows.items()}
     header, data = [], []
-    for name, values, lstm in packed:
+    for name, values in weights.items():
+        lstm = name.startswith("lstm.")
         few = values.ndim > 1 and name != "char_cnn.embedding.weight"
         whole, steps = _whole(values, (1,) if lstm else tuple(range(1, values.ndim))) if few else (values, np.empty(0))
         stored = {"name": name, "type": str(whole.dtype), "length": whole.size, "outputs": steps.size, "lstm": lstm}
@@ -165,7 +171,7 @@ def _pack_bilm(choice: BiLMChoice, predictions: bool) -> tuple[str, bool]:
         data += [whole.tobytes(), steps.astype("<f4").tobytes()]
     about = json.dumps({"options": options.to_dict(), "arrays": header, "words": words}).encode()
     blob = len(about).to_bytes(4, "little") + about + b"".join(data)
-    return b64encode(gzip.compress(blob, mtime=0)).decode(), softmax is not None
+    return b64encode(gzip.compress(blob, mtime=0)).decode(), words is not None
 
 
 def _whole(values: Floats, inputs: tuple[int, ...]) -> tuple[npt.NDArray[Any], Floats]:
@@ -177,24 +183,6 @@ def _whole(values: Floats, inputs: tuple[int, ...]) -> tuple[npt.NDArray[Any], F
         if np.array_equal(whole * steps, values):
             break
     return whole.astype("<i1" if most == 127 else "<i2"), steps.ravel().astype(np.float32)
-
-
-def _softmax(choice: BiLMChoice) -> tuple[dict[str, Floats] | None, list[str] | None]:
-    """Return the rows of the most frequent words, and these; (None, None) if the biLM has no full softmax."""
-    from ..modules.loading import EMBEDDED
-    from ..modules.softmax import Softmax
-    from ..pretraining.language_model import LanguageModel, has_softmax
-
-    if choice.saved_pipeline is not None or choice.options_file is not None:
-        return None, None
-    name = choice.model or EMBEDDED
-    if not has_softmax(name):
-        return None, None
-    model = LanguageModel.load(name, untrusted=True)
-    if not isinstance(model.softmax, Softmax):
-        return None, None
-    rows = {name: values[:PREDICTED_WORDS].numpy() for name, values in model.softmax.state_dict().items()}
-    return rows, model.words[:PREDICTED_WORDS]
 
 
 def _make_page(

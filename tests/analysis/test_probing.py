@@ -217,10 +217,8 @@ def test_words_of_conllu_without_a_value(tmp_path: Path) -> None:
         read(path, "tag")
 
 
-@pytest.mark.parametrize("at_a_time", [1, 200, 100_000])
-def test_entities_of_conllu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_a_time: int) -> None:
+def test_entities_of_conllu(tmp_path: Path) -> None:
     """As spaCy reads them: if a file has entities, the other words are outside of them, else nothing is known."""
-    monkeypatch.setattr(probing, "_CHARACTERS", at_a_time)
     path = tmp_path / "a.conllu"
     named = CONLLU.replace("0\troot\t_\t_", "0\troot\t_\tname=U-LOC", 1)
     for text, labels in ((named, ["O", "O", "B-LOC", "O", "O"]), (CONLLU, [""] * 5)):
