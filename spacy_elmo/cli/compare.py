@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 import tempfile
 import time
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 
 import spacy
 import typer
-from spacy.cli._util import Arg, Opt, app, parse_config_overrides, setup_gpu, show_validation_error, string_to_list
+from spacy.cli._util import Arg, Opt, app, setup_gpu, show_validation_error, string_to_list
 from spacy.cli.init_config import Optimizations
 from spacy.cli.train import train
 from spacy.schemas import ConfigSchemaTraining
@@ -27,7 +28,7 @@ from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError
 from .console import msg, telling_if_stopped
 from .init_config import task_config, without_elmo
-from .shared import BiLMName, Force, GpuId, LangOfBiLM, write_text
+from .shared import BiLMName, Force, GpuId, LangOfBiLM, overrides_of, write_text
 
 SCORES = "scores.json"
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # other options are settings of the training
@@ -70,7 +71,7 @@ def compare(
     0) and scores.json. Settings of the training are given as to spacy train: --training.max_steps 2000. A command that
     was stopped goes on after the last training that ended.
     """
-    overrides = parse_config_overrides(ctx.args)
+    overrides = overrides_of(ctx.args)
     networks = [ALONE, ELMO] if vectors is None else [ALONE, ELMO, VECTORS, BOTH]
     files = {"train": train_file, "dev": dev_file} | ({} if test_file is None else {"test": test_file})
     settings = {name: str(path.absolute()) for name, path in ({"test": dev_file} | files).items()} | {
@@ -123,7 +124,7 @@ def _earlier(output: Path, settings: Mapping[str, Any], force: bool) -> list[Run
         return []
     try:
         found = json.loads((output / SCORES).read_text(encoding="utf8"))
-        earlier, runs = found["settings"], [Run(**run) for run in found["runs"]]
+        earlier, runs = dict(found["settings"]), [Run(**run) for run in found["runs"]]
     except (ValueError, TypeError, KeyError) as error:
         raise CommandError(f"{output / SCORES}: not read ({error}). Give a new folder, or delete this one.") from error
     changed = [name for name, value in settings.items() if earlier.get(name) != value] if runs else []
@@ -154,7 +155,7 @@ def _converted(file: Path, target: Path) -> Path:
                 (made,) = Path(folder).iterdir()
             n_docs = len(DocBin().from_disk(made))
         except (SystemExit, Exception) as error:  # spaCy says why, or its reader failed anywhere
-            why = said.getvalue().strip() if isinstance(error, SystemExit) else error
+            why = re.sub(r"\x1b\[[\d;]*m|✘ ", "", said.getvalue()).strip() if isinstance(error, SystemExit) else error
             raise CommandError(f"{file}: not read ({why}). Expected {expected}.") from error
         if not n_docs:
             raise CommandError(f"{file}: no sentence in it. Expected {expected}.")

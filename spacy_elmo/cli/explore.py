@@ -20,6 +20,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Token
 
 from ..errors import CommandError
+from ..formats.atomic import replacing, writing
 from ..formats.text import blank
 from ..modules.loading import EMBEDDED
 from ..pipeline.mixes import learned_mixes
@@ -245,4 +246,5 @@ def _write_parquet(path: Path, found: Mapping[str, Sequence[Token]], layers: Map
         for token in tokens:
             sentence, vector = " ".join(other.text for other in token.doc), layers[token].mean(0).tolist()
             rows.append({"word": word, "sentence": sentence, **_values(token), "vector": vector})
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+    with replacing(path, CommandError) as temporary, writing(path, CommandError), temporary.open("wb") as file:
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file)

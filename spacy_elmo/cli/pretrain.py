@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from spacy.cli._util import Arg, Opt, parse_config_overrides
+from spacy.cli._util import Arg, Opt
 from typer.core import TyperCommand
 
 from ..errors import CheckpointError, CommandError, ElmoError, OtherProcessError, SettingsError
@@ -44,14 +44,12 @@ def pretrain(
     from ..pretraining.evaluating import Reporter
     from ..pretraining.folder import refuse_other_folder
     from .reporter import ConsoleReporter, same_command
+    from .shared import overrides_of
 
     rank, _ = environment()
     prefix = f"process {rank}: " if rank else ""
     try:
-        for argument in context.args:
-            if argument.startswith("--") and "." not in argument.partition("=")[0]:
-                raise CommandError(f"{argument}: expected a setting in a section, like --training.epochs 2.")
-        overrides = {name: _as_written(value) for name, value in parse_config_overrides(context.args).items()}
+        overrides = {name: _as_written(value) for name, value in overrides_of(context.args).items()}
         settings = read_config(config, overrides)
     except ElmoError as error:
         if local_rank() == 0:  # all processes of a machine read the same file

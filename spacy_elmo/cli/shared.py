@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from spacy.cli._util import Opt
+from spacy.cli._util import Opt, parse_config_overrides
 from tqdm import tqdm
 
 from ..allennlp.embedder import SECONDS, ElmoEmbedder, Lines
@@ -139,6 +139,18 @@ def write_text(text: str, path: Path) -> None:
     """Write a text file in UTF-8, atomically. Raises CommandError if that fails."""
     with replacing(path, CommandError) as temporary, writing(path, CommandError):
         temporary.write_text(text, encoding="utf8")
+
+
+def overrides_of(args: Sequence[str]) -> dict[str, Any]:
+    """Return the settings that are given as options, such as `--training.epochs 2`. Raises CommandError."""
+    for argument in args:
+        if argument.startswith("--") and "." not in argument.partition("=")[0]:
+            raise CommandError(
+                f"{argument}: expected a setting in a section, like --training.dropout 0.1, or an option that --help "
+                "tells."
+            )
+    overrides: dict[str, Any] = parse_config_overrides(list(args))
+    return overrides
 
 
 def shown_bar(seconds: float = SECONDS, *, disable: bool = False, **options: Any) -> tqdm[Any]:

@@ -245,8 +245,10 @@ def _compare(path: Path, recorded: dict[str, Any], now: dict[str, Any]) -> None:
     for key, value in now.items():
         if key in recorded and recorded[key] != value:  # a later version may have more settings
             todo = "Set it back"
-            if key in ("vocabulary", "paths.vocabulary", "paths.init"):
-                todo += ", or put the file with the first SHA-256 back,"
+            named = {"vocabulary": f"the {files.WORDS} of the run", "paths.vocabulary": "the file"}
+            named["paths.init"] = f"its {files.WEIGHTS}"
+            if key in named:
+                todo += f", or put {named[key]} with the first SHA-256 back,"
             raise SettingsError(
                 f"{path}: this run was started with {key} = {recorded[key]}, but now it is {value}. {todo} to go on. "
                 f"{_NEW}"

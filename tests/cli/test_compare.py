@@ -113,10 +113,12 @@ def test_the_table(data: list[str], alone: list[float], elmo: list[float], row: 
         ({"--dev": "bad.conllu"}, "bad.conllu: not read"),
         ({"--dev": "bad.spacy"}, "bad.spacy: not read"),
         ({"--dev": "empty.json"}, "empty.json: no sentence in it"),
+        ({"--dev": "table.csv"}, "table.csv: not read (Can't find converter for csv). Expected .conllu"),
         ({"--dev": "table.csv"}, "such as a table, write the docs to a .spacy file with spaCy's DocBin"),
         ({"--pipeline": "tagger"}, "its trainings had other values of pipeline"),
         ({"--pipeline": "parser"}, "out: has files, but no scores.json"),
         ({"--pipeline": "sentencizer"}, "no component that is trained"),
+        ({"--pipelin": "ner"}, "--pipelin: expected a setting in a section"),
         ({"--training.max_steps": "abc"}, "max_steps Input should be a valid integer"),
     ],
 )

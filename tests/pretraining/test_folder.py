@@ -137,7 +137,7 @@ def test_other_words_or_weights_are_refused(given: PretrainConfig, tmp_path: Pat
     words = (output / "vocabulary.txt").read_text(encoding="utf8").splitlines()
     (output / "vocabulary.txt").write_text("\n".join([*words[:4], words[5], words[4]]) + "\n", encoding="utf8")
     with pytest.raises(
-        SettingsError, match=r"run\.json: this run was started with vocabulary = \w+, but now it is \w+\."
+        SettingsError, match=r"started with vocabulary = \w+, but now it is \w+\. .* put the vocabulary\.txt of the run"
     ):
         open_run(given, output)
 
