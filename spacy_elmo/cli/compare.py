@@ -94,6 +94,8 @@ def compare(
     with show_validation_error(title="a setting of the training is wrong", show_config=False, hint_fill=False):
         made = Config().from_str(config.to_str(), overrides=overrides)
         training = registry.resolve(made["training"], schema=ConfigSchemaTraining)
+    if unknown := sorted(made["training"].keys() - training.keys()):  # spaCy ignores them
+        raise CommandError(f"training.{unknown[0]} is no setting. Expected one of {', '.join(sorted(training))}.")
     untrained = None
     if 0 < training["max_steps"] < training["eval_frequency"]:
         untrained = f"max_steps is {training['max_steps']}, so the networks are scored untrained: set "

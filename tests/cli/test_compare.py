@@ -119,6 +119,7 @@ def test_the_table(data: list[str], alone: list[float], elmo: list[float], row: 
         ({"--pipeline": "parser"}, "out: has files, but no scores.json"),
         ({"--pipeline": "sentencizer"}, "no component that is trained"),
         ({"--pipelin": "ner"}, "--pipelin: expected a setting in a section"),
+        ({"--training.max_step": "5"}, "training.max_step is no setting. Expected one of accumulate_gradient"),
         ({"--training.max_steps": "abc"}, "max_steps Input should be a valid integer"),
     ],
 )
