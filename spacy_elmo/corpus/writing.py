@@ -243,7 +243,7 @@ def _parquet(path: Path, temporary: Path, selection: Selection, n_layers: int, w
         nonlocal n_bytes
         for number, (sentence, array) in enumerate(zip(document.sentences, vectors)):
             row = (*_row(document, number, sentence), *selection.by_column(array))
-            for column, value in zip(columns.values(), row):
+            for column, value in zip(columns.values(), row, strict=True):
                 column.append(value)
             n_bytes += array.nbytes
             if n_bytes >= ROW_GROUP_BYTES:

@@ -289,8 +289,8 @@ class Trainer:
     def state_arrays(self) -> Arrays:
         """Return what a run needs to go on bit by bit, as arrays by their names. All processes must call it.
 
-        `run.py` adds its `Progress` and the run's identity. Checkpoints of earlier versions must be read: give an array
-        that is new a value in `restore` if it is missing.
+        `run.py` adds its `Progress` and the run's identity. Checkpoints of earlier versions must be read: an array that
+        is new may be missing in `_fitting`, and gets a value in `restore` then.
         """
         arrays: Arrays = {f"bilm/{name}": array for name, array in self.model.bilm.to_arrays().items()}
         arrays |= {f"softmax/{name}": t.cpu().numpy().copy() for name, t in self.model.softmax.state_dict().items()}
