@@ -205,6 +205,15 @@ def test_a_text_with_a_pipeline_gives_tags_documents_and_mixes(text):
     assert rows[0] == {"word": "bank", "sentence": "A bank in town one .", "document": "one.txt", "entity": "PLACE"}
 
 
+@pytest.mark.slow
+def test_a_pipeline_with_an_installed_bilm_predicts(text):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo")
+    nlp.to_disk("pipeline")
+    run("elmo", "explore", "page.html", text, "--words", "bank", "--pipeline", "pipeline")
+    assert data_of(Path("page.html"))["predictions"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
