@@ -21,18 +21,16 @@ from spacy.tokens import Doc, Token
 
 from ..errors import CommandError
 from ..formats.atomic import replacing, writing
-from ..formats.names import folders_of_packages
 from ..formats.text import blank
-from ..modules.loading import EMBEDDED, load_arrays
+from ..modules.loading import EMBEDDED
 from ..pipeline.mixes import learned_mixes
-from ..pipeline.saved import load_pipe
+from ..pipeline.saved import known_bilm, load_pipe
 from .console import msg
 from .demo import sample_sentences
 from .shared import TEXTS, BiLMName, Force, LangOfCard, bilm_of, check_output, documents_in, embedder_of, write_text
 
 if TYPE_CHECKING:
     from ..corpus.bilm import BiLMChoice
-    from ..formats.options import BiLMOptions
 
 Floats = npt.NDArray[np.float32]
 MOST_OCCURRENCES = 5000  # of a word: as many points as the page moves smoothly
@@ -158,7 +156,7 @@ def _pack_bilm(choice: BiLMChoice, predictions: bool) -> tuple[str, bool]:
 
     options, weights = choice.load_arrays()
     words = None
-    name = choice.model or EMBEDDED if choice.saved_pipeline is None else _installed(options, weights)
+    name = choice.model or EMBEDDED if choice.saved_pipeline is None else known_bilm(options, weights)
     if predictions and name is not None and has_softmax(name):
         model = LanguageModel.load(name, untrusted=True)
         if isinstance(model.softmax, Softmax):
@@ -176,15 +174,6 @@ def _pack_bilm(choice: BiLMChoice, predictions: bool) -> tuple[str, bool]:
     about = json.dumps({"options": options.to_dict(), "arrays": header, "words": words}).encode()
     blob = len(about).to_bytes(4, "little") + about + b"".join(data)
     return b64encode(gzip.compress(blob, mtime=0)).decode(), words is not None
-
-
-def _installed(options: BiLMOptions, weights: Mapping[str, Floats]) -> str | None:
-    """Return the installed biLM that has these weights, so that its softmax belongs to them; None if there is none."""
-    for name in (EMBEDDED, *folders_of_packages()):
-        of_name, arrays = load_arrays(bilm=name)
-        if of_name == options and all(np.array_equal(weights[key], values) for key, values in arrays.items()):
-            return name
-    return None
 
 
 def _whole(values: Floats, inputs: tuple[int, ...]) -> tuple[npt.NDArray[Any], Floats]:

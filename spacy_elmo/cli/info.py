@@ -33,7 +33,7 @@ from ..modules.loading import EMBEDDED, card_language, embedded_files, find_bilm
 from ..modules.loading import OPTIONS as OPTIONS_FILE
 from ..modules.loading import WEIGHTS as WEIGHTS_FILE
 from ..pipeline.attributes import LAYERS, TOKENS, VECTORS, key
-from ..pipeline.saved import is_pipeline, pipeline_bilms
+from ..pipeline.saved import is_pipeline, known_bilm, pipeline_bilms
 from .console import msg
 from .shared import Code
 
@@ -166,7 +166,8 @@ def _show_files(paths: list[Path]) -> bool:
                     model = f"the sizes of {EMBEDDED}, and of others" if is_mini else _by_sizes(options)
                     found += [("model", model), *_reader_rows(options, contents, None)]
                 elif kind == WEIGHTS:
-                    found.append(("model", _model_of(options, sha256)))
+                    if "model" not in dict(found):
+                        found.append(("model", _model_of(options, sha256)))
                     if options is not None:
                         warn_of_other_options(options, path)
                 rows += [("SHA-256", sha256), *found]
@@ -235,10 +236,12 @@ def _rows(path: Path, kind: str, options: BiLMOptions | None, contents: Mapping[
         return [(name, " x ".join(f"{size:,}" for size in shape)) for name, shape in ask_shapes(path)]
     arrays = read_weights(path, options, untrusted=True)
     n_parameters = sum(array.size for array in arrays.values()) - options.char_dim  # row 0 is not in the file
+    bilm = known_bilm(options, arrays)
     return [
         ("weights", "all there, with the sizes of the options"),
         ("parameters", f"{n_parameters:,}"),
         *_reader_rows(options, contents, arrays),
+        *([("model", _named(bilm))] if bilm else []),
     ]
 
 

@@ -1,6 +1,5 @@
 """Saved pipelines: their elmo pipes, and the biLMs in these."""
 
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from ..errors import CommandError, ElmoError
 from ..formats.names import folders_of_packages, is_named
 from ..formats.options import BiLMOptions
 from ..formats.paths import expanded
-from ..models.shim import BiLMShim, bilm_shims
+from ..models.shim import BiLMShim, bilm_shims, fingerprint_of
 from ..modules import Arrays
 from ..modules.loading import EMBEDDED, OPTIONS, WEIGHTS
 from .elmo import ElmoPipe
@@ -97,18 +96,19 @@ def pipeline_weights(pipeline: str, name: str | None = None) -> tuple[BiLMOption
 def pipeline_bilms(pipeline: str) -> list[tuple[str, BiLMOptions, str | None]]:
     """Return the name of each elmo pipe of a saved pipeline, its sizes, and the name of the known biLM it has."""
     shims = {name: _shim_of(pipeline, pipe) for name, pipe in _load(pipeline)[1].items()}
+    return [(name, shim.options, known_bilm(shim.options, shim.to_arrays())) for name, shim in shims.items()]
+
+
+def known_bilm(options: BiLMOptions, arrays: Arrays) -> str | None:
+    """Return the name of the embedded or installed biLM that has these weights; None if there is none."""
     # packages by their files, because a folder may have the name of a biLM
     known = {
         name: BiLMShim(str(folder / OPTIONS), str(folder / WEIGHTS)) for name, folder in folders_of_packages().items()
     }
     known[EMBEDDED] = BiLMShim(None, None)  # a package can't take its name
-    return [(name, shim.options, _name_of(shim, known)) for name, shim in shims.items()]
-
-
-def _name_of(shim: BiLMShim, known: Mapping[str, BiLMShim]) -> str | None:
-    for name, other in known.items():
+    for name, shim in known.items():
         with suppress(ElmoError):  # a package may be damaged
-            if other.options == shim.options and other.compute_fingerprint() == shim.compute_fingerprint():
+            if shim.options == options and shim.compute_fingerprint() == fingerprint_of(options, arrays):
                 return name
     return None
 

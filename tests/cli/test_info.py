@@ -22,7 +22,7 @@ from weight_files import make_heap_cycle
 
 import spacy_elmo
 from spacy_elmo.corpus import embed
-from spacy_elmo.formats import VectorsWriter, read_options, write_options
+from spacy_elmo.formats import VectorsWriter, read_options, read_weights, write_options, write_weights
 from spacy_elmo.formats.names import OFFICIAL_MODELS
 from spacy_elmo.modules.softmax import AdaptiveSoftmax
 from spacy_elmo.pretraining.language_model import LanguageModel, write_output_layer
@@ -125,6 +125,14 @@ def test_several_models(model: Path, golden: Path) -> None:
     assert output.count("weights all there") == 4
     assert output.count("en_mini, the embedded one") == 2  # told of weights alone
     assert "model the sizes of en_mini, and of others" in run(EN_MINI / "options.json")
+
+
+@pytest.mark.slow
+def test_the_weights_of_en_mini_in_another_file(tmp_path: Path) -> None:
+    options = read_options(EN_MINI / "options.json")
+    write_options(tmp_path / "options.json", options)
+    write_weights(tmp_path / "weights.hdf5", options, read_weights(EN_MINI / "weights.hdf5", options))
+    assert "model en_mini, the embedded one" in run(tmp_path)
 
 
 # What is wrong

@@ -23,8 +23,8 @@ def score_entailment(examples: Iterable[Example], *, labels: Iterable[str], **_:
     """Return accuracy (cats_acc), mean F1 of the classes (cats_macro_f) and the scores of each (cats_f_per_type).
 
     A doc without an answer, which spaCy's `Scorer.score_cats` can't score, counts as wrong, and so does one with a
-    score of NaN, of a training that has failed. An example without a class
-    does not count, nor one of an unknown class, of which an UnknownLabelWarning tells. The mean is that of the classes
+    score of NaN, of a training that has failed. An example without a class does not count, nor one of an unknown class,
+    of which an UnknownLabelWarning tells. The mean is that of the classes
     that examples have. If no example counts, the scores are None.
     """
     classes = {label: PRFScore() for label in labels}
