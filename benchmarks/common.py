@@ -5,6 +5,7 @@ import csv
 import json
 import os
 import random
+import shutil
 import statistics
 import time
 from collections import Counter
@@ -29,7 +30,7 @@ from spacy_elmo.modules.loading import Precision, dtype_of
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / "runs"  # what measurements write
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
-SIZES = ("original", "small", "midi", "mini")
+SIZES = ("original", "small", "en_midi", "en_mini")
 OFFICIAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 DISTURBED = 0.1  # cores
 
@@ -118,12 +119,16 @@ def _vocabulary(source: random.Random) -> list[str]:
 # Networks
 
 
+def files_of(size: str) -> tuple[Path, Path] | None:
+    """Give options.json and weights.hdf5 of a biLM that the project ships; None: a size without weights."""
+    folders = (Path(bilms.__file__).parent / size, ROOT / "packages" / size / f"spacy_elmo_{size}")
+    return next(((path / "options.json", path / "weights.hdf5") for path in folders if path.exists()), None)
+
+
 def options_of(size: str) -> BiLMOptions:
-    """Give the options of a size: "original" and "small" are official; "mini" is en_mini, "midi" en_midi."""
-    if size == "mini":
-        return read_options(bilms.paths("en_mini")[0])
-    if size == "midi":
-        return read_options(ROOT / "packages" / "en_midi" / "spacy_elmo_en_midi" / "options.json")
+    """Give the options of a size: "original" and "small" are official; others are biLMs that the project ships."""
+    if files := files_of(size):
+        return read_options(files[0])
     dim, projection_dim, n_highway = {"original": (4096, 512, 2), "small": (1024, 128, 1)}[size]
     return BiLMOptions(16, OFFICIAL_FILTERS, n_highway, "relu", 50, dim, projection_dim, 2, 3.0, 3.0, True)
 
@@ -134,15 +139,21 @@ def random_bilm(options: BiLMOptions) -> BiLM:
     return bilm
 
 
-def write_model(folder: Path, options: BiLMOptions, sentences: Sentences) -> dict[str, str]:
-    """Write a biLM of random weights, the sentences and their vocabulary, the most frequent word first.
+def write_model(folder: Path, size: str, sentences: Sentences) -> dict[str, str]:
+    """Write a biLM, the sentences and their vocabulary, the most frequent word first.
+
+    The weights of an official size are random. A biLM that the project ships has its own.
 
     Returns the settings that name the biLM's files.
     """
     folder.mkdir(parents=True, exist_ok=True)
     files = {"options_file": str(folder / "options.json"), "weight_file": str(folder / "model.hdf5")}
+    options, shipped = options_of(size), files_of(size)
     write_options(files["options_file"], options)
-    write_weights(files["weight_file"], options, random_bilm(options).to_arrays())
+    if shipped:
+        shutil.copyfile(shipped[1], files["weight_file"])
+    else:
+        write_weights(files["weight_file"], options, random_bilm(options).to_arrays())
     words = [word for word, _ in Counter(w for s in sentences for w in s).most_common()]
     (folder / "vocab.txt").write_text("\n".join(["<S>", "</S>", "<UNK>", *words]) + "\n", encoding="utf-8")
     (folder / "sentences.json").write_text(json.dumps(sentences), encoding="utf-8")

@@ -68,7 +68,7 @@ def peaks(args: argparse.Namespace) -> None:
         return
     options = common.options_of(args.size)
     weights = 4 * options.n_parameters / 1e6
-    common.write_model(folder, options, common.generated(BATCHES * args.batch, 0))
+    common.write_model(folder, args.size, common.generated(BATCHES * args.batch, 0))
     print(f"{args.size} size, {BATCHES} batches of {args.batch} sentences, {args.threads} threads; MB\n")
     print(f"{common.row([*COLUMNS, 'less the weights'])}\n| --- | --- {'| --: ' * (len(COLUMNS) - 1)}|")
     for precision in args.precisions:

@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("text", type=Path, help="plain text, one sentence a line")
     parser.add_argument("--streams", type=numbers_of, default="512,1024,2048", help="numbers of streams, with commas")
     parser.add_argument("--readers", type=int, default=8, help="processes that read the text ahead")
-    parser.add_argument("--size", choices=SIZES, default="mini", help="of the network")
+    parser.add_argument("--size", choices=SIZES, default="en_mini", help="of the network")
     args = parser.parse_args()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     with tempfile.TemporaryDirectory() as folder:

@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5, help="measurements of each side")
     parser.add_argument("--updates", type=int, default=6, help="updates in a measurement")
     args = parser.parse_args()
-    options = replace(options_of("mini"), dim=DIM)
+    options = replace(options_of("en_mini"), dim=DIM)
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder, "text.txt")
         write_text(text, 400_000)

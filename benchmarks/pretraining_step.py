@@ -18,6 +18,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -147,8 +148,8 @@ def _lstm(layer: Any, direction: int) -> nn.LSTM:
 
 
 class PlainStep:
-    def __init__(self, bilm: BiLM, softmax: Softmax, autocast: bool, args: argparse.Namespace) -> None:
-        self.model, self.autocast = PlainModel(bilm, softmax), autocast
+    def __init__(self, bilm: BiLM, softmax: Softmax, precision: str, args: argparse.Namespace) -> None:
+        self.model, self.autocast = PlainModel(bilm, softmax), precision == "bfloat16"
         self.sampler = LogUniform(len(softmax.bias), args.negatives)
         sparse = [self.model.weight.weight, self.model.bias.weight]
         dense = [p for p in self.model.parameters() if not any(p is other for other in sparse)]
@@ -184,7 +185,7 @@ def rate_of(step: Callable[[Batch, int], float], given: list[Batch], tokens: int
 
 
 def main() -> None:
-    parser = parser_of(__doc__, "threads")
+    parser = parser_of(__doc__, "precisions", "threads")
     parser.add_argument("--dim", type=int, default=512, help="of the LSTMs")
     parser.add_argument("--negatives", type=int, default=8192, help="of the sampled softmax")
     parser.add_argument("--streams", type=int, default=128, help="rows of a batch")
@@ -202,16 +203,15 @@ def main() -> None:
         f"{args.streams} x {STEPS} tokens a step, {distinct:,} distinct words"
     )
     sides: dict[str, OurStep | PlainStep] = {}
-    for name in ("ours bfloat16", "ours float32", "plain float32", "plain autocast"):
+    for kind, precision in product(("ours", "plain"), args.precisions):
         generator = torch.Generator().manual_seed(0)
         bilm, softmax = BiLM(options), Softmax(WORDS, PROJECTION)
         bilm.reset_parameters(generator)
         softmax.reset_parameters(generator=generator)
-        kind, how = name.split()
-        ours = kind == "ours"
-        sides[name] = OurStep(bilm, softmax, how, args) if ours else PlainStep(bilm, softmax, how == "autocast", args)
-    first = {name: step(given[0], 0) for name, step in sides.items()}
-    print("loss of the first step: " + ", ".join(f"{name} {loss:.4f}" for name, loss in first.items()) + "\n")
+        make = OurStep if kind == "ours" else PlainStep
+        sides[f"{kind} {precision}"] = make(bilm, softmax, precision, args)
+    losses = {name: step(given[0], 0) for name, step in sides.items()}
+    print("loss of the first step: " + ", ".join(f"{name} {loss:.4f}" for name, loss in losses.items()) + "\n")
     print(row(["round", *(f"{name}, tokens/s (others' cores)" for name in sides)]))
     print("|---" * (1 + len(sides)) + "|")
     found: dict[str, Rounds] = {name: [] for name in sides}
@@ -223,9 +223,10 @@ def main() -> None:
         last = [rounds[-1] for rounds in found.values()]
         print(row([number, *(f"{one.rate:,.0f} ({one.others:.2f})" for one in last)]), flush=True)
     print("\nmedians of the undisturbed rounds, if there are any:")
+    first, *_ = found
     for name, rounds in found.items():
-        ratio = compared(found["ours bfloat16"], rounds, ".2f")
-        print(f"{name} {median_rate(rounds):,.0f} tokens/s (others {load_of(rounds)}); ours bfloat16 / it: {ratio}")
+        ratio = compared(found[first], rounds, ".2f")
+        print(f"{name} {median_rate(rounds):,.0f} tokens/s (others {load_of(rounds)}); {first} / it: {ratio}")
     for step in sides.values():
         if isinstance(step, OurStep):
             step.workers.close()

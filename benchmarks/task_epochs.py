@@ -28,7 +28,7 @@ from spacy.training.batchers import minibatch_by_words
 from spacy.util import load_config, registry
 from thinc.api import NumpyOps, fix_random_seed
 
-from .common import ROOT, SIZES, Load, Sentences, generated, options_of, parser_of, write_model
+from .common import ROOT, SIZES, Load, Sentences, generated, parser_of, write_model
 
 WORDS, EPOCHS = 1000, 5  # in a batch; after the first
 
@@ -112,7 +112,7 @@ def gigaflops(ops: NumpyOps) -> float:
 
 def main() -> None:
     parser = parser_of(__doc__, "threads")
-    parser.add_argument("--size", choices=SIZES, default="mini", help="of the network")
+    parser.add_argument("--size", choices=SIZES, default="en_mini", help="of the network")
     parser.add_argument("--config", type=Path, default=ROOT / "configs" / "ner_elmo.cfg", help="of the task")
     parser.add_argument("--sentences", type=int, default=1000, help="of an epoch")
     parser.add_argument("--input-only", action="store_true", help="without output_elmo, if the config has it")
@@ -130,7 +130,7 @@ def main() -> None:
         times = in_turns(numpy, blis, ("numpy", "BLIS"))
     else:
         with tempfile.TemporaryDirectory() as folder:
-            files = {} if args.size == "mini" else write_model(Path(folder), options_of(args.size), sentences)
+            files = write_model(Path(folder), args.size, sentences)
             alone = Run(pipeline(config, None), sentences)
             cached, uncached = (
                 Run(pipeline(config, {"model": files, "cache_mb": size}, args.input_only), sentences)

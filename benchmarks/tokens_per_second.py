@@ -1,7 +1,7 @@
 """Tokens per second beside other programs, and how close to the limit of the machine, all in one run.
 
 Ours: the engine itself, and `nlp.pipe` in a pipeline of `elmo` alone on docs that have their tokens, in each
-precision. Peers: simple_elmo (bilm-tf's network under TensorFlow) and AllenNLP with the same random weights, and
+precision. Peers: simple_elmo (bilm-tf's network under TensorFlow) and AllenNLP with the same weights, and
 RoBERTa-base in spacy-curated-transformers. They run in float32, each in an environment of its own under runs/, which
 the first run makes. All run in turns on the same sentences, with a pause between them, and then the limits: matrix
 multiplications alone. Loading is not measured. Tokens are words, without padding and boundaries.
@@ -147,7 +147,7 @@ class SizeRun:
         self.size, self.sentences, self.args = size, sentences, args
         self.options, self.notes = common.options_of(size), list[str]()
         self.folder = common.RUNS / "speed" / size
-        files = common.write_model(self.folder, self.options, sentences)
+        files = common.write_model(self.folder, size, sentences)
         bilm = load_bilm(**files)
         self.sides: dict[Side, common.Seconds] = {}
         self.peers: list[Peer] = []
