@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -51,6 +53,19 @@ def test_nothing_is_compiled_for_the_machine_that_builds_it(project: Path) -> No
     calls = [line for line in (done.stdout + done.stderr).splitlines() if " -c " in line]
     assert calls
     assert not [call for call in calls if "=native" in call or "-mavx" in call]
+
+
+@pytest.mark.parametrize("name", ["avx2", "avx512", "avx512_bf16"])
+def test_clang_keeps_the_sums_of_products_in_registers(name: str) -> None:
+    """In memory they take twice to three times the time."""
+    if shutil.which("clang") is None or platform.machine() != "x86_64":
+        pytest.skip("needs clang on x86-64")
+    source = kernels.FOLDER / "inference" / f"{name}.c"
+    command = ["clang", "-O3", "-fno-math-errno", "-fno-trapping-math", "-S", "-emit-llvm", "-o", "-", str(source)]
+    code = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    in_memory = [line for line in code.splitlines() if "= alloca" in line and " x <" in line]  # arrays of registers
+    assert f"define void @{name}_layer(" in code.replace(" dso_local", "")
+    assert not in_memory
 
 
 @pytest.mark.parametrize("compiler", ["false", "no-such-compiler"])
