@@ -63,8 +63,8 @@ dist: $(VENV)/installed-release
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m auditwheel repair --strip --wheel-dir dist dist/plain/*.whl
 	mv dist/plain/*.tar.gz dist
 	rm -r dist/plain
-	$(BIN)/python -m build --outdir dist packages/en_mini_softmax
-	$(BIN)/python -m build --outdir dist packages/en_midi
+	$(BIN)/python -m build --outdir dist packages/en_core_softmax
+	$(BIN)/python -m build --outdir dist packages/en_mini
 	$(BIN)/python -m build --outdir dist packages/la_mini
 	$(BIN)/python -m twine check --strict dist/*
 	$(BIN)/python -m scripts.check_dist dist
@@ -72,7 +72,7 @@ dist: $(VENV)/installed-release
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install -q -c constraints.txt torch
-	$(PIP) install -q -c constraints.txt -e .[plot] -e ./packages/en_mini_softmax
+	$(PIP) install -q -c constraints.txt -e .[plot] -e ./packages/en_core_softmax
 	touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed

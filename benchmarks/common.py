@@ -30,7 +30,7 @@ from spacy_elmo.modules.loading import Precision, dtype_of
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / "runs"  # what measurements write
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16")
-SIZES = ("original", "small", "en_midi", "en_mini")
+SIZES = ("original", "small", "en_core", "en_mini")
 OFFICIAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 DISTURBED = 0.1  # cores
 

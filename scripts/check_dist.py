@@ -22,7 +22,7 @@ from spacy_elmo.errors import CommandError
 from .shared import run_command
 
 CONSTRAINTS = Path(__file__).resolve().parents[1] / "constraints.txt"
-BESIDE = {"en_mini": "spacy_elmo_en_mini_softmax", "en_midi": "spacy_elmo_en_midi"}  # what `evaluate` needs, by biLM
+BESIDE = {"en_core": "spacy_elmo_en_core_softmax", "en_mini": "spacy_elmo_en_mini"}  # what `evaluate` needs, by biLM
 WORDS = "There is a bank .\n"
 
 

@@ -49,7 +49,7 @@ def test_attributes() -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
     doc = nlp("Stick to it")
-    sizes = {"layers": 3, "tokens": 3, "width": 256}
+    sizes = {"layers": 3, "tokens": 3, "width": 512}
     for name, shape, _ in table("Attributes"):
         part = {"doc": doc, "span": doc[:], "token": doc[0]}[name.split(".")[0]]
         assert part._.get(name.split(".")[-1]).shape == tuple(sizes[size] for size in re.findall(r"\w+", shape))
@@ -107,7 +107,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with the files that the pages speak of."""
     for name in ("options.json", "weights.hdf5"):
         shutil.copy(GOLDEN / name, tmp_path)
-    for source, name in zip(bilms.paths("en_mini"), ("en_mini.json", "en_mini_weights.hdf5")):
+    for source, name in zip(bilms.paths("en_core"), ("en_core.json", "en_core_weights.hdf5")):
         shutil.copy(source, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -226,9 +226,9 @@ def test_mistakes_are_told_as_the_page_says(
 ) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
-    arrays = dict(read_weights("en_mini_weights.hdf5", read_options("en_mini.json")))
+    arrays = dict(read_weights("en_core_weights.hdf5", read_options("en_core.json")))
     arrays["char_cnn.embedding.weight"] = 2 * arrays["char_cnn.embedding.weight"]
-    write_weights("other.hdf5", read_options("en_mini.json"), arrays)
+    write_weights("other.hdf5", read_options("en_core.json"), arrays)
     names: dict[str, Any] = {"spacy": spacy, "nlp": nlp, "Path": Path, "Elmo": Elmo, "ElmoEmbedder": ElmoEmbedder}
     names |= {"add_tagger": add_tagger, "train": train}
     with pytest.raises((ElmoError, ChangedBiLMWarning)) as caught:

@@ -77,6 +77,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))  # each script of a command is a process of its own
     folder = tmp_path / "clone"
     shutil.copytree(ROOT / "scripts", folder / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "packages").symlink_to(ROOT / "packages")
     for name in ("configs", "docs"):
         (folder / name).mkdir()
     for name in ("ner.cfg", "ner_elmo.cfg"):

@@ -17,7 +17,7 @@ def test_snippets_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     snippets = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf8"), re.DOTALL)
     assert snippets
     monkeypatch.chdir(tmp_path)
-    result = CliRunner().invoke(app, ["pack", "en_mini", "mini"])  # as the text before the snippets says
+    result = CliRunner().invoke(app, ["pack", "en_core", "mini"])  # as the text before the snippets says
     assert result.exit_code == 0, result.output
     variables: dict[str, object] = {}
     for snippet in snippets:
@@ -28,6 +28,6 @@ def test_snippets_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_files_of_snippets_are_made_before_them() -> None:
     """A reader who goes from top to bottom has them."""
     text = README.read_text(encoding="utf8")
-    assert 0 < text.index("python -m spacy elmo pack en_mini mini") < text.index("mini/options.json")
+    assert 0 < text.index("python -m spacy elmo pack en_core mini") < text.index("mini/options.json")
     assert '{"model": {"bilm": "mini"}}' in text
     assert len(text.splitlines()) <= 150

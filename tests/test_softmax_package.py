@@ -1,4 +1,4 @@
-"""packages/en_mini_softmax: its entry point leads to its files, and those that are there belong to en_mini."""
+"""packages/en_core_softmax: its entry point leads to its files, and those that are there belong to en_core."""
 
 from importlib import import_module
 from pathlib import Path
@@ -16,12 +16,12 @@ DATA = {"softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy", "bilm.sha256"
 
 @pytest.fixture
 def package(monkeypatch: pytest.MonkeyPatch) -> RepositoryPackage:
-    return importable("en_mini_softmax", monkeypatch)
+    return importable("en_core_softmax", monkeypatch)
 
 
 def test_its_name_and_files(package: RepositoryPackage) -> None:
     config = package.config
-    assert config["metadata"]["name"] == package_name("en_mini")
+    assert config["metadata"]["name"] == package_name("en_core")
     assert set(config["options.package_data"][package.module].split()) == DATA | {"README.md"}
     assert (package.folder / config["metadata"]["long_description"].removeprefix("file:").strip()).is_file()
     assert import_module(package.module).folder() == package.folder / package.module
@@ -29,7 +29,7 @@ def test_its_name_and_files(package: RepositoryPackage) -> None:
 
 def test_the_entry_point_leads_there(package: RepositoryPackage, monkeypatch: pytest.MonkeyPatch) -> None:
     name, files = only_entry_point(package, GROUP, monkeypatch), package.folder / package.module
-    weights = Path(bilms.paths("en_mini")[1])
+    weights = Path(bilms.paths("en_core")[1])
     there = {path.name for path in files.iterdir()} & DATA
     assert there in (set(), DATA), "elmo package writes all of them"
     if there:

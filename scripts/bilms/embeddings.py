@@ -29,12 +29,11 @@ from typing import Annotated, Any
 import typer
 from spacy.util import load_config
 
-from spacy_elmo import bilms
 from spacy_elmo.analysis.probing import random_weights
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats import read_options, write_options, write_weights
 
-from ..runs.experiments import ELMO, keep_result, minutes_since, tasks_of
+from ..runs.experiments import ELMO, MINI, keep_result, minutes_since, tasks_of
 from ..runs.train_runs import bilm_mark, network_config, pretraining_config
 from ..shared import origin, run_command, run_elmo
 
@@ -43,10 +42,10 @@ _LSTM = "512"  # in half an hour it learns more than the default: docs/pretraini
 
 
 def random() -> None:
-    """Write a biLM of the embedded one's sizes with random weights to assets/random_bilm."""
+    """Write a biLM of en_mini's sizes with random weights to assets/random_bilm."""
     folder = Path("assets/random_bilm")
     folder.mkdir(parents=True, exist_ok=True)
-    options = read_options(bilms.paths("en_mini")[0])
+    options = read_options(Path(MINI, "options.json"))
     write_weights(folder / "weights.hdf5", options, random_weights(options, 0))
     write_options(folder / "options.json", options)
 
@@ -149,7 +148,7 @@ def train(
     keep_result("embeddings", embedding, {"minutes": minutes_since(begin), "words": words, **origin()})
 
 
-def tuned(train: str, dev: str, output: Path, bilm: str = "en_mini", more: Sequence[str] = ()) -> dict[str, Any]:
+def tuned(train: str, dev: str, output: Path, bilm: str = MINI, more: Sequence[str] = ()) -> dict[str, Any]:
     """Write the files of a biLM that was tuned as in the paper's appendix A.1, and return what was measured.
 
     It reads the tokens and sentences of .spacy files, without the labels. The weights that are best on `dev` are kept.
@@ -175,7 +174,7 @@ def tune(tasks: list[str]) -> None:
     for task in tasks_of(tasks):
         paths = network_config(task, task.networks[ELMO])["paths"]
         measured = tuned(paths["train"], paths["dev"], Path("assets/tuned", task.name))
-        keep_result("tuned", task.name, {**measured, **origin(), "bilm": bilm_mark()})
+        keep_result("tuned", task.name, {**measured, **origin(), "bilm": bilm_mark(f"{MINI}/weights.hdf5")})
 
 
 if __name__ == "__main__":

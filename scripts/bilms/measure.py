@@ -1,10 +1,10 @@
 """Measure biLMs: perplexities, a probe of tags and the bytes of their files; or what fewer bits cost one of them.
 
-    python -m scripts.bilms.measure en_mini en_midi --wikipedia heldout.txt --novels novels.heldout.txt
+    python -m scripts.bilms.measure en_core en_mini --wikipedia heldout.txt --novels novels.heldout.txt
     python -m scripts.bilms.measure runs/gpu/model-last --bits --wikipedia heldout.txt
 
 Newswire and tweets are the development parts of two of the tasks, in corpus/. First install what the biLMs predict
-words with: pip install ./packages/en_mini_softmax ./packages/en_midi. Fewer bits: of a biLM that was not packed before.
+words with: pip install ./packages/en_core_softmax ./packages/en_mini. Fewer bits: of a biLM that was not packed before.
 """
 
 from __future__ import annotations

@@ -27,10 +27,12 @@ from ..runs.experiments import (
     ABLATIONS,
     BASELINE,
     BOTH,
+    BOTH_CORE,
     CARRIED,
     CHANGES,
+    CORE,
     ELMO,
-    MIDI,
+    MINI,
     NETWORKS,
     PRETRAINED,
     RANDOM,
@@ -48,12 +50,12 @@ from ..runs.experiments import (
 from ..runs.train_runs import bilm_mark
 from ..shared import run_command
 
-SHOWN = (BASELINE, ELMO, RANDOM, VECTORS, BOTH, MIDI)  # in the sections of the tasks
-PAIRS = ((ELMO, BASELINE), (ELMO, RANDOM), (ELMO, VECTORS), (BOTH, VECTORS), (BOTH, ELMO), (MIDI, ELMO))
-INSTEAD = ((BOTH, MIDI), (VECTORS, ELMO), (VECTORS, SHORT))
+SHOWN = (BASELINE, ELMO, RANDOM, VECTORS, BOTH, CORE, BOTH_CORE)  # in the sections of the tasks
+PAIRS = ((ELMO, BASELINE), (ELMO, RANDOM), (ELMO, VECTORS), (BOTH, VECTORS), (BOTH, ELMO), (CORE, ELMO))
+INSTEAD = ((VECTORS, ELMO), (VECTORS, SHORT))
 # by network: of which embedding, and of which biLM, the training is told
 TRAINED = {VECTORS: "floret", PRETRAINED: "spacy_pretrain", SHORT: "short_bilm", BOTH: "floret"}
-BILMS = {ELMO: "en_mini", BOTH: "en_mini", MIDI: "en_midi"}
+BILMS = {ELMO: "en_mini", BOTH: "en_mini"}
 FILES = ("weights.hdf5", "softmax.hdf5")
 LAYERS = ("layer 0", "layer 1", "layer 2")
 # Table 7 of Peters et al. 2018: forward perplexity before and after. By the name of a record, the question, its measure
@@ -110,7 +112,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *below: str) -> st
 def facts(records: Iterable[Mapping[str, Any]], *names: str) -> str:
     """Return the different values of facts of records."""
     found = {name: sorted({str(one[name]) for one in records if one.get(name)}) for name in names}
-    marks = {"commit": "commit ", "bilm": "`en_mini` "}
+    marks = {"commit": "commit ", "bilm": "weights "}
     return "; ".join(marks.get(name, "") + ", ".join(values) for name, values in found.items() if values)
 
 
@@ -245,7 +247,8 @@ def summary(all_runs: Sequence[Runs], ablations: Sequence[Runs]) -> dict[str, st
                 said = f"[x; ELMo] has {percent(score)}, and x alone with all of it {percent(*dev)}"
                 found.append(f"with {share} % of that of {runs.title}, {said}")
                 break
-    earlier = any(run["bilm"] != bilm_mark() for runs in ablations for run in runs.of(ELMO))
+    mark = bilm_mark(f"{MINI}/weights.hdf5")
+    earlier = any(run["bilm"] != mark for runs in ablations for run in runs.of(ELMO))
     weights = ", with earlier weights of `en_mini`" if earlier else ""
     return parts | {
         "vectors_ahead": "; ".join(ahead) or "no task",
@@ -256,20 +259,30 @@ def summary(all_runs: Sequence[Runs], ablations: Sequence[Runs]) -> dict[str, st
 
 
 def all_tasks(all_runs: Sequence[Runs]) -> dict[str, str]:
-    rows, of_midi, columns, three = [], [], (BASELINE, VECTORS, ELMO, BOTH), (BASELINE, ELMO, MIDI)
+    rows, of_core, columns = [], [], (BASELINE, VECTORS, ELMO, BOTH)
+    five = (BASELINE, ELMO, CORE, VECTORS, BOTH, BOTH_CORE)
     for runs in all_runs:
         verdict = {True: "yes", False: "no", None: ""}[apart(runs.values(BASELINE), runs.values(ELMO))]
         paper = f"{runs.task.paper[0]:.1f} %, {runs.task.paper[1]}" if runs.task.paper else ""
         cells = [runs.title, runs.measure, *runs.means(*columns), *runs.cuts(ELMO), verdict, *runs.cuts(VECTORS, BOTH)]
         rows.append([*cells, f"{100 * runs.cut(BOTH, VECTORS):.1f} %", paper, runs.numbers(*columns)])
-        if runs.of(MIDI):
-            of_midi.append([runs.title, *runs.means(*three), *runs.cuts(ELMO, MIDI), runs.numbers(*three)])
+        if runs.of(CORE):
+            shown = [percent(*runs.values(name)) if runs.of(name) else "" for name in five]
+            cut = f"{100 * runs.cut(BOTH_CORE, VECTORS):.1f} %" if runs.of(BOTH_CORE) else ""
+            of_core.append([runs.title, *shown, *runs.cuts(ELMO, CORE), cut, runs.numbers(*five)])
     head = ["task", "measure", *titles(*columns), "cut: ELMo", "beyond seeds", "cut: vectors", "cut: both"]
     head += ["cut of ELMo beside vectors", "the paper's", "runs of each"]
     verdict = apart_line("Do [x; ELMo] and x with static vectors differ", of_all(all_runs, ELMO, VECTORS))
-    midi_head = ["task", *titles(*three), "cut: en_mini", "cut: en_midi", "runs of each"]
-    of_both = apart_line("Do the two with ELMo differ", of_all(all_runs, MIDI, ELMO))
-    return {"cuts": table(head, rows, verdict), "midi_cuts": table(midi_head, of_midi, of_both)}
+    core_head = [
+        "task",
+        *titles(*five),
+        "cut: en_mini",
+        "cut: en_core",
+        "cut of en_core beside vectors",
+        "runs of each",
+    ]
+    of_both = apart_line("Do [x; ELMo] with en_core and with en_mini differ", of_all(all_runs, CORE, ELMO))
+    return {"cuts": table(head, rows, verdict), "core_cuts": table(core_head, of_core, of_both)}
 
 
 def of_task(runs: Runs, data: str, tried: str) -> str:
@@ -334,7 +347,7 @@ def read_paragraphs(runs: Runs) -> dict[str, Any]:
 def alternatives(ner: Runs, embeddings: Mapping[str, Any], learning: Mapping[str, Any]) -> dict[str, str]:
     """Return what a user would take instead of the embedded biLM."""
     rows = []
-    for name in (BASELINE, VECTORS, PRETRAINED, SHORT, ELMO, BOTH, MIDI):
+    for name in (BASELINE, VECTORS, PRETRAINED, SHORT, ELMO, BOTH):
         trained = [(one["minutes"], one["words"]) for key, one in embeddings.items() if key == TRAINED.get(name)]
         for run in learning.values():
             if run["bilm"] == BILMS.get(name):
@@ -573,7 +586,11 @@ def main(
     with Path(__file__).with_name("tasks.tsv").open(encoding="utf-8", newline="") as file:
         _, *said = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
     sections = [of_task(runs, *about) for runs, (_, *about) in zip(all_runs, said) if any(map(runs.of, SHOWN))]
-    parts: dict[str, Any] = {"mark": bilm_mark(), "tasks": "\n\n".join(sections)}
+    parts: dict[str, Any] = {
+        "mark": bilm_mark(f"{MINI}/weights.hdf5"),
+        "core_mark": bilm_mark(),
+        "tasks": "\n\n".join(sections),
+    }
     for make in (
         partial(summary, all_runs, ablations),
         partial(all_tasks, all_runs),

@@ -34,15 +34,22 @@ class Network(NamedTuple):
     places: tuple[str, ...] = ()  # where ELMo stands, of "input" and "output"; empty: as in the config
     blocks: Mapping[str, Mapping[str, Any]] = {}  # sections that are put into the config
     share: int = 100  # of the training part that it learns from, in %
+    core: bool = False  # whether it has the embedded biLM, en_core; else en_mini, if its settings name no other
+
+
+def files_of(folder: str) -> dict[str, str]:
+    """Return the settings with which the elmo pipe reads the biLM in a folder."""
+    files = {"options_file": f"{folder}/options.json", "weight_file": f"{folder}/weights.hdf5"}
+    return {f"components.elmo.model.{key}": file for key, file in files.items()}
 
 
 def _other_bilm(title: str, folder: str) -> Network:
-    """Return [x; ELMo] with another biLM than the embedded one."""
-    files = {"options_file": f"{folder}/options.json", "weight_file": f"{folder}/weights.hdf5"}
-    return Network(title, settings={f"components.elmo.model.{key}": file for key, file in files.items()})
+    return Network(title, settings=files_of(folder))
 
 
-BASELINE, ELMO, RANDOM, VECTORS, BOTH, MIDI = "baseline", "elmo", "random", "vectors", "vectors_elmo", "midi"
+BASELINE, ELMO, RANDOM, VECTORS, BOTH = "baseline", "elmo", "random", "vectors", "vectors_elmo"
+CORE, BOTH_CORE = "core", "vectors_core"
+MINI = "packages/en_mini/spacy_elmo_en_mini"
 TUNED, PRETRAINED, SHORT, CARRIED = "tuned", "pretrained", "short_bilm", "carried"
 NETWORKS = {
     BASELINE: Network("x alone", elmo=False),
@@ -50,7 +57,8 @@ NETWORKS = {
     RANDOM: _other_bilm("[x; biLM with random weights]", "assets/random_bilm"),
     VECTORS: Network("x with static vectors", elmo=False, vectors=True),
     BOTH: Network("[x with static vectors; ELMo]", vectors=True),
-    MIDI: _other_bilm("[x; ELMo] with en_midi", "packages/en_midi/spacy_elmo_en_midi"),
+    CORE: Network("[x; ELMo] with en_core", core=True),
+    BOTH_CORE: Network("[x with static vectors; ELMo] with en_core", vectors=True, core=True),
     TUNED: _other_bilm("[x; tuned]", "assets/tuned/{task}"),
     # trained for half an hour of one core, as the vectors are (scripts/bilms/embeddings.py)
     PRETRAINED: Network("x initialised by `spacy pretrain`", elmo=False, pretrained=True),

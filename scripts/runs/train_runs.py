@@ -26,24 +26,24 @@ from spacy.vocab import Vocab
 from thinc.api import Config
 from weasel.util import get_checksum  # type: ignore[import-untyped]
 
-from spacy_elmo import bilms
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.paths import sha256_of
+from spacy_elmo.modules.loading import embedded_files
 
 from ..shared import origin, run_command, write_docs
-from .experiments import Gpu, Network, Networks, Seeds, Task, folder_of, networks_of, seeds_of, tasks_of
+from .experiments import MINI, Gpu, Network, Networks, Seeds, Task, files_of, folder_of, networks_of, seeds_of, tasks_of
 
 _PLACES = {"input": "elmo", "output": "output_elmo"}  # the settings of ElmoTok2Vec
 _OTHER_BILMS = ("bilm", "options_file", "weight_file")  # settings with which a pipe reads another one
 
 
-def bilm_mark() -> str:
-    """Return the first 12 digits of the SHA-256 of the weights of en_mini, which is trained on from time to time."""
-    return sha256_of(Path(bilms.paths("en_mini")[1]))[:12]
+def bilm_mark(weights: str | None = None) -> str:
+    """Return the first 12 digits of the SHA-256 of weights, of the embedded biLM's by default."""
+    return sha256_of(Path(weights or embedded_files()[1]))[:12]
 
 
 def bilm_of(config: Config) -> str:
-    """Return the mark of en_mini if a pipeline of this config reads it, else ""."""
+    """Return the mark of the embedded biLM if a pipeline of this config reads it, else ""."""
     models = [pipe["model"] for pipe in config["components"].values() if pipe.get("factory") == "elmo"]
     return bilm_mark() if any(not any(map(model.get, _OTHER_BILMS)) for model in models) else ""
 
@@ -52,7 +52,8 @@ def network_config(task: Task, network: Network) -> Config:
     """Return the config with which a network of a task is trained, made of one of the task's two configs."""
     path = Path("configs", f"{task.config}{'_elmo' if network.elmo else ''}.cfg")
     config = load_config(path)
-    settings: dict[str, Any] = {**task.settings, **network.settings}
+    mini = files_of(MINI) if network.elmo and not network.core else {}
+    settings: dict[str, Any] = {**task.settings, **mini, **network.settings}
     for name, value in {**settings, **network.blocks}.items():
         *within, key = name.split(".")
         section: dict[str, Any] = config
@@ -117,7 +118,7 @@ def fingerprint(config: Config) -> str:
     digest = hashlib.md5(config.to_str().encode())
     texts = {value for section in sections_of(config) for value in section.values() if isinstance(value, str)}
     files = sorted(text for text in texts if "/" in text and Path(text).exists())
-    for path in [*files, *(bilms.paths("en_mini") if bilm_of(config) else ())]:
+    for path in [*files, *(embedded_files() if bilm_of(config) else ())]:
         digest.update(get_checksum(path).encode())
     return digest.hexdigest()
 

@@ -104,7 +104,7 @@ class ElmoEmbedder(Carrying):
     """Computes all layers of the biLM for tokenised sentences, without gradients.
 
     options_file, weight_file: paths of the official files; both None: the embedded biLM. A folder with both files, the
-        folder of a pretraining run, or a name ("en_mini", "original" ...) may stand in place of the two:
+        folder of a pretraining run, or a name ("en_core", "original" ...) may stand in place of the two:
         `ElmoEmbedder("runs/mine")`.
     cuda_device: number of the GPU; -1: the CPU.
     stateful: whether row i of a batch starts from the state after row i of the previous batch, as in AllenNLP; false:

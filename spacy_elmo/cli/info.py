@@ -52,7 +52,7 @@ def info(
     """Show what files hold, or what is wrong with them.
 
     Sizes, SHA-256, whether weights fit their options, and which model it is. Folders: of a biLM (options.json and
-    weights.hdf5, and its softmax if it has one), of a pretraining run, or of a saved pipeline. Names: en_mini, and
+    weights.hdf5, and its softmax if it has one), of a pretraining run, or of a saved pipeline. Names: en_core, and
     those of published biLMs that were downloaded, and of installed biLMs and pipelines.
     """
     import_code(code)
@@ -162,9 +162,7 @@ def _show_files(paths: list[Path]) -> bool:
                     found = _rows(path, kind, options, contents)
                 sha256 = sha256_of(path)  # after the checks, since it takes long for a large file
                 if kind == OPTIONS and options is not None and not has_weights:  # which tell the model
-                    is_mini = options == read_options(embedded_files()[0])
-                    model = f"the sizes of {EMBEDDED}, and of others" if is_mini else _by_sizes(options)
-                    found += [("model", model), *_reader_rows(options, contents, None)]
+                    found += [("model", _by_sizes(options)), *_reader_rows(options, contents, None)]
                 elif kind == WEIGHTS:
                     if "model" not in dict(found):
                         found.append(("model", _model_of(options, sha256)))
@@ -264,14 +262,13 @@ def _named(bilm: str) -> str:
 
 
 def _by_sizes(options: BiLMOptions) -> str:
-    """Return the biLM with these sizes: an official one, or one of an installed package."""
+    """Return a biLM with these sizes: an official one, the embedded one, or one of an installed package."""
     if official := find_official(options):
         return f"the sizes of the official {official[0].name} model"
-    own = read_options(embedded_files()[0])  # of en_mini, and of most biLMs that are trained
-    for bilm, folder in folders_of_packages().items():
+    for bilm, folder in ({EMBEDDED: Path(embedded_files()[0]).parent} | folders_of_packages()).items():
         with suppress(ElmoError):
-            if read_options(folder / OPTIONS_FILE) == options != own:
-                return f"the sizes of {bilm}"
+            if read_options(folder / OPTIONS_FILE) == options:
+                return f"the sizes of {bilm}, and of others"
     return "a biLM of your own, not an official model"
 
 

@@ -47,7 +47,7 @@ GpuId = Annotated[  # --cuda-device is AllenNLP's name
 ]
 PipeName = Annotated[str | None, Opt("--pipe", metavar="NAME", help="Name of the elmo pipe if there are several")]
 BiLMName = Annotated[
-    str | None, Opt("--model", "-m", metavar="MODEL", help="biLM: its folder or name; default: en_mini")
+    str | None, Opt("--model", "-m", metavar="MODEL", help="biLM: its folder or name; default: en_core")
 ]
 Model = Annotated[str, Opt("--model", "-m", metavar="MODEL", help=MODEL)]
 

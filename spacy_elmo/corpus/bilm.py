@@ -29,7 +29,7 @@ Array = npt.NDArray[np.float32]
 class BiLMChoice:
     """Which biLM is used, and how. A process that gets it can load the biLM itself.
 
-    model: the name of a biLM ("en_mini", "original" ...), a folder of a biLM or of a pretraining run, or a saved
+    model: the name of a biLM ("en_core", "original" ...), a folder of a biLM or of a pretraining run, or a saved
         pipeline (folder or package); None: the two files.
     options_file, weight_file: official files; both None: the embedded biLM.
     pipe: name of the elmo pipe of a saved pipeline; None: it has only one.

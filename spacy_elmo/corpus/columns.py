@@ -36,7 +36,7 @@ class EmbedColumns:
         self,
         column: str = "text",
         *,
-        bilm: str | BiLMChoice = "en_mini",
+        bilm: str | BiLMChoice = "en_core",
         layers: Layers = "mean",
         dtype: str = "float32",
         sentence: bool = False,

@@ -96,7 +96,7 @@ def embed(
     docs: bool = False,
     text_column: str | None = None,
     text_field: str | None = None,
-    bilm: str | BiLMChoice = "en_mini",
+    bilm: str | BiLMChoice = "en_core",
     workers: int | None = None,
     engine: str = "local",
     address: str | None = None,
@@ -121,7 +121,7 @@ def embed(
     docs: whether a text (a line, or the "text" of an object) is a document of several sentences.
     text_column: the column with the text; files of no other format are then tables, such as .csv and .tsv.
     text_field: the field of JSON lines with the text; None: "tokens" or "text".
-    bilm: the name of a biLM ("en_mini", "original" ...), a folder of a biLM or of a pretraining run, or a saved
+    bilm: the name of a biLM ("en_core", "original" ...), a folder of a biLM or of a pretraining run, or a saved
         pipeline; or a BiLMChoice, which can say more: two files, a device, a precision.
     workers: number of processes, which only a folder of shards can have; None: one, or with Ray one for each core.
     engine: what runs the processes: "local", this machine; or "ray", all machines of a Ray cluster.

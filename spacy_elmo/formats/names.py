@@ -18,7 +18,7 @@ from ..errors import SettingsError, WeightsError
 from .options import BiLMOptions
 
 GROUP = "spacy_elmo_bilms"
-KNOWN = ("en_midi", "la_mini")  # biLMs of packages in this project's repository, which may not be installed
+KNOWN = ("en_mini", "la_mini")  # biLMs of packages in this project's repository, which may not be installed
 _NEEDED = ("options.json", "weights.hdf5")
 
 CACHE = "SPACY_ELMO_CACHE"  # environment variable that moves the folder

@@ -22,7 +22,7 @@ PREFIX = "char_cnn."  # the names of the encoder's weights among the biLM's star
 ROWS = 128  # usual number of words
 PART = 128  # columns of a matrix in each part (see COLUMNS in linear.py)
 ROWS_OF = 16  # matrix multiplications have a multiple of this number of rows
-# Default of the setting cached_words; embed and ElmoEmbedder always use it. 32 MB at the original size, 8 with en_mini
+# Default of the setting cached_words; embed and ElmoEmbedder always use it. 32 MB at the original size, 16 with en_core
 CACHED_WORDS = 16384
 # Number of words that are encoded together. Fewer are not worth a thread. More only need more memory.
 MIN_WORDS, MAX_WORDS = 16, 256

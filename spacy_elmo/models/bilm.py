@@ -68,7 +68,7 @@ def build_bilm(
     width: expected width of the layers; null: any. It is needed only in a model that must know its sizes before any
         file is read. `replace_listeners` takes it from the listener.
     bilm: in place of the two files, a folder with both, the folder of a pretraining run (for its model-best),
-        "en_mini", or the name of a published biLM that was downloaded or of one in an installed package; null: the two
+        "en_core", or the name of a published biLM that was downloaded or of one in an installed package; null: the two
         files.
 
     Raises SettingsError if a setting cannot be used, and if stateful and trainable are both true. In `nlp.add_pipe` it

@@ -64,7 +64,7 @@ def products_of(dtype: torch.dtype, device: torch.device) -> torch.dtype:
 
 File = str | os.PathLike[str]
 Arrays = dict[str, npt.NDArray[np.float32]]  # weights by parameter name
-EMBEDDED = "en_mini"
+EMBEDDED = "en_core"
 OPTIONS, WEIGHTS = "options.json", "weights.hdf5"
 BEST = "model-best"  # in the folder of a pretraining run
 _PACKED = (".zip", ".gz", ".tgz", ".tar", ".bz2", ".xz", ".zst", ".7z")
@@ -137,20 +137,20 @@ def check_files(options_file: File | None, weight_file: File | None, bilm: File 
 
 
 def can_name_bilm(name: File) -> bool:
-    """Return whether a name can be that of a biLM: "en_mini", a published one, one in a package, or a folder."""
+    """Return whether a name can be that of a biLM: "en_core", a published one, one in a package, or a folder."""
     return os.fspath(name) == EMBEDDED or is_named(name) or expanded(name).is_dir()
 
 
 def is_embedded(bilm: File) -> bool:
-    """Return whether a biLM is the embedded one: it is called en_mini, and there is no folder of this name."""
+    """Return whether a biLM is the embedded one: it is called en_core, and there is no folder of this name."""
     return os.fspath(bilm) == EMBEDDED and not Path(bilm).is_dir()
 
 
 def find_bilm(bilm: File) -> Path:
     """Return the folder with the options.json and the weights.hdf5 of a biLM. They may be missing.
 
-    bilm: a folder with both files, the folder of a pretraining run (then they are in its model-best), "en_mini", or
-        the name of a published biLM, such as "original", or of one in an installed package, such as "en_midi".
+    bilm: a folder with both files, the folder of a pretraining run (then they are in its model-best), "en_core", or
+        the name of a published biLM, such as "original", or of one in an installed package, such as "en_mini".
         A folder of such a name comes first.
 
     Raises ElmoError if there is no such folder or name, if a published biLM was not downloaded, if a package is not
@@ -259,7 +259,7 @@ def load_named_arrays(name: File | None = None, weight_file: File | None = None)
 
 
 def load_bilm(options_file: File | None = None, weight_file: File | None = None) -> BiLM:
-    """Load a biLM in the official format as a network. If both files are None, load the embedded one, en_mini.
+    """Load a biLM in the official format as a network. If both files are None, load the embedded one, en_core.
 
     Raises ElmoError, which names the setting and says what is wrong with its file.
     """

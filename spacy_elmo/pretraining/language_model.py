@@ -81,7 +81,7 @@ def refuse_new_run(folder: Path) -> None:
 
 
 def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
-    """Return the folder of a model's softmax.hdf5 and vocabulary.txt; None for en_mini without its softmax's package.
+    """Return the folder of a model's softmax.hdf5 and vocabulary.txt; None for en_core without its softmax's package.
 
     model: a folder, that of a run for its model-best, or a biLM's name.
     """

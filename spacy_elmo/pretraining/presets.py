@@ -24,7 +24,7 @@ _OFFICIAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7
 
 
 class Size(str, Enum):
-    """Sizes of en_mini, en_midi, the official models, and one for a first try."""
+    """Sizes of en_mini, en_core, the official models, and one for a first try."""
 
     tiny = "tiny"
     mini = "mini"

@@ -67,7 +67,7 @@ def test_cached_words(files: tuple[Path, Path]) -> None:
     assert all(parameter.requires_grad for parameter in _ElmoBiLm(*files, True).parameters())
     made = Elmo(None, None, 1, dropout=0, module=network)
     assert torch.equal(mix(made, ids), mix(Elmo(*files, 1, dropout=0), ids))
-    assert _ElmoBiLm(None, None).get_output_dim() == 256  # the embedded biLM
+    assert _ElmoBiLm(None, None).get_output_dim() == 512  # the embedded biLM
 
 
 def test_refusals(files: tuple[Path, Path]) -> None:

@@ -75,7 +75,7 @@ def test_one_word_names_a_bilm(golden: Path, embedder: ElmoEmbedder, tmp_path: P
     shutil.copytree(golden / "random_a", tmp_path / "run" / "model-best")
     for folder in (golden / "random_a", str(golden / "random_a"), tmp_path / "run"):
         np.testing.assert_array_equal(ElmoEmbedder(folder).embed_sentence(words), expected)
-    np.testing.assert_array_equal(ElmoEmbedder("en_mini").embed_sentence(words), ElmoEmbedder().embed_sentence(words))
+    np.testing.assert_array_equal(ElmoEmbedder("en_core").embed_sentence(words), ElmoEmbedder().embed_sentence(words))
     with pytest.raises(ElmoError, match=r"options\.json: no such file.*setting bilm"):
         ElmoEmbedder(tmp_path)
 

@@ -162,7 +162,7 @@ def test_commands_are_listed_in_the_order_of_use() -> None:
     assert "..." not in output.partition("Commands")[2]  # with which click ends a line that does not fit
 
 
-@pytest.mark.parametrize("command", ["vocab - v.txt", "embed - a.hdf5", "similar en_mini - --word a"])
+@pytest.mark.parametrize("command", ["vocab - v.txt", "embed - a.hdf5", "similar en_core - --word a"])
 def test_standard_input_that_is_closed(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("spacy_elmo.corpus.reading.sys", type("", (), {"stdin": None}))  # Python's value for it
@@ -307,7 +307,7 @@ def test_a_standard_output_that_is_lost(tmp_path: Path) -> None:
     assert b"standard output can't be written (No space left on device)." in b" ".join(done.stderr.split())
     assert b"Traceback" not in done.stderr
     assert b"Exception ignored" not in done.stderr
-    done = end("info en_mini en_mini en_mini | true")
+    done = end("info en_core en_core en_core | true")
     assert done.returncode == 1
     assert not [line for line in done.stderr.splitlines() if b"pipe" in line.lower() or b"Exception" in line]
     environment |= {"PYTHONIOENCODING": "cp1252", "PYTHONUTF8": "0"}

@@ -16,7 +16,6 @@ from embedded_case import model_of
 from spacy_elmo import ElmoEmbedder, predict_words
 from spacy_elmo.cli.explore import PREDICTED_WORDS
 from spacy_elmo.errors import SettingsError
-from spacy_elmo.modules.loading import embedded_files
 from spacy_elmo.pretraining.language_model import LanguageModel
 
 SENTENCE = "The émigrés sat on the bank of the river ."
@@ -25,13 +24,9 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 
 
 @pytest.fixture(scope="module")
-def en_mini(tmp_path_factory):
+def en_mini():
     """The folder of en_mini with its softmax."""
-    folder = tmp_path_factory.mktemp("en_mini")
-    shutil.copytree(Path(embedded_files()[1]).parent, folder, dirs_exist_ok=True)
-    package = Path(__file__).parents[2] / "packages" / "en_mini_softmax" / "spacy_elmo_en_mini_softmax"
-    shutil.copytree(package, folder, dirs_exist_ok=True)
-    return str(folder)
+    return str(Path(__file__).parents[2] / "packages" / "en_mini" / "spacy_elmo_en_mini")
 
 
 @pytest.fixture(scope="module")

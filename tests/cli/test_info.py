@@ -28,7 +28,7 @@ from spacy_elmo.modules.softmax import AdaptiveSoftmax
 from spacy_elmo.pretraining.language_model import LanguageModel, write_output_layer
 
 SMALL = "747ba97abce8a5f446558369e10bb0f7931437a46867476fdd156f5d7f576229"
-EN_MINI = Path(spacy_elmo.__file__).parent / "bilms" / "en_mini"
+EN_CORE = Path(spacy_elmo.__file__).parent / "bilms" / "en_core"
 run = partial(commands.run, "elmo", "info")
 
 
@@ -80,7 +80,7 @@ def test_one_of_both(model: Path) -> None:
     assert "vectors 3 layers of 32" in output
     assert "read by this package, bilm-tf not by AllenNLP no skip connections" in output
     assert "not by AllenNLP 25 characters a token, not 50" in output
-    contents = json.loads((EN_MINI / "options.json").read_text())
+    contents = json.loads((EN_CORE / "options.json").read_text())
     del contents["char_cnn"]["n_highway"]
     contents["char_cnn"]["n_characters"] = 261
     (model / "options.json").write_text(json.dumps(contents))
@@ -121,18 +121,18 @@ def test_several_models(model: Path, golden: Path) -> None:
     both = [model / "options.json", golden / "random_b" / "options.json"]
     assert "2 options files were given with weights" in run(model / "weights.hdf5", *both, code=1)
     assert run(*both).count("LSTM dim") == 2
-    output = run(golden / "random_a", golden / "random_b", EN_MINI, "en_mini")
+    output = run(golden / "random_a", golden / "random_b", EN_CORE, "en_core")
     assert output.count("weights all there") == 4
-    assert output.count("en_mini, the embedded one") == 2  # told of weights alone
-    assert "model the sizes of en_mini, and of others" in run(EN_MINI / "options.json")
+    assert output.count("en_core, the embedded one") == 2  # told of weights alone
+    assert "model the sizes of en_core, and of others" in run(EN_CORE / "options.json")
 
 
 @pytest.mark.slow
-def test_the_weights_of_en_mini_in_another_file(tmp_path: Path) -> None:
-    options = read_options(EN_MINI / "options.json")
+def test_the_weights_of_en_core_in_another_file(tmp_path: Path) -> None:
+    options = read_options(EN_CORE / "options.json")
     write_options(tmp_path / "options.json", options)
-    write_weights(tmp_path / "weights.hdf5", options, read_weights(EN_MINI / "weights.hdf5", options))
-    assert "model en_mini, the embedded one" in run(tmp_path)
+    write_weights(tmp_path / "weights.hdf5", options, read_weights(EN_CORE / "weights.hdf5", options))
+    assert "model en_core, the embedded one" in run(tmp_path)
 
 
 # What is wrong
@@ -208,15 +208,15 @@ def test_saved_and_installed_pipelines(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.syspath_prepend(tmp_path)
     for name in (str(package / "en_pipeline-0.0.0"), "en_with_elmo"):
         output = run(name)
-        for told in (f"{name}, pipe mine", "3 layers of 256", "model en_mini, the embedded one"):
+        for told in (f"{name}, pipe mine", "3 layers of 512", "model en_core, the embedded one"):
             assert told.replace(" ", "") in output.replace(" ", "")
     shim = nlp.get_pipe("mine").model.shims[0]
     with torch.no_grad():
         shim.unfreeze().char_cnn.projection.bias[0] += 1  # as training changes a weight
     nlp.to_disk(tmp_path / "tuned")
     output = run(tmp_path / "tuned")
-    assert "en_mini" not in output
-    assert "model a biLM of your own, not an official model" in output
+    assert "the embedded one" not in output
+    assert "model the sizes of en_core, and of others" in output
     spacy.blank("en").to_disk(tmp_path / "without")
     assert "no elmo pipe" in run(tmp_path / "without", code=1)
 
@@ -307,12 +307,12 @@ def test_a_softmax(language_model: Path) -> None:
     assert "cut short" in run(language_model, code=1)
 
 
-def test_en_mini_with_and_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_en_core_with_and_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    bilm = embed_bilm(monkeypatch, tmp_path / "bilms" / "en_mini")
-    assert "softmax" not in run("en_mini")
+    bilm = embed_bilm(monkeypatch, tmp_path / "bilms" / "en_core")
+    assert "softmax" not in run("en_core")
     name = f"softmax_package_{tmp_path.name.replace('-', '_')}"
     package = make_package(monkeypatch, tmp_path / "site" / name, bilm / "weights.hdf5")
-    assert "softmax one vector for each word" in run("en_mini")
+    assert "softmax one vector for each word" in run("en_core")
     (package / "bilm.sha256").write_text("0" * 64, encoding="utf8")
-    assert "en_mini" in run("en_mini", code=1)
+    assert "en_core" in run("en_core", code=1)

@@ -285,7 +285,7 @@ def test_the_language_of_the_bilms_card(tmp_path: Path) -> None:
         ("sentencizer,entity_linker --knowledge-base kb kb/contents --force", "the same"),
         ("ner --lang qqq", "the language is 'qqq', which can't be used"),
         ("ner --model gone", "'gone' names no biLM: there is no such folder"),
-        ("ner --model en_mini --options-file options.json", "--model and a file of a biLM were given"),
+        ("ner --model en_core --options-file options.json", "--model and a file of a biLM were given"),
         ("ner --options-file options.json", "weight_file"),
         ("ner --options-file gone.json --weight-file weights.hdf5", "no such file"),
         ("ner --options-file options.json --weight-file weights.hdf5 weights.hdf5 --force", "the same"),
@@ -298,7 +298,7 @@ def test_refusals(pipeline: str, message: str, data: Path, tmp_path: Path, monke
     monkeypatch.chdir(tmp_path)
     shutil.copytree(data / "kb", "kb")
     shutil.copytree(GOLDEN, ".", dirs_exist_ok=True)
-    Path("a$b").symlink_to(Path(bilms.__file__).parent / "en_mini")
+    Path("a$b").symlink_to(Path(bilms.__file__).parent / "en_core")
     Path("mine.cfg").touch()
     before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
     arguments = ["--lang", "xx", "--pipeline", *pipeline.split(" ")]  # English takes four times as long to make
@@ -319,6 +319,6 @@ def test_all_known_components_are_told() -> None:
 def test_a_file_is_replaced_if_that_is_asked(tmp_path: Path) -> None:
     output = tmp_path / "task.cfg"
     output.write_text("mine", encoding="utf8")
-    run("--lang", "xx", "--pipeline", "ner", "-m", "en_mini", output, "--force")
+    run("--lang", "xx", "--pipeline", "ner", "-m", "en_core", output, "--force")
     elmo = load_config(output)["components"]["elmo"]
-    assert (elmo["model"]["bilm"], elmo["store"]) == ("en_mini", "none")  # no vectors are carried along
+    assert (elmo["model"]["bilm"], elmo["store"]) == ("en_core", "none")  # no vectors are carried along

@@ -75,7 +75,7 @@ def test_nothing_is_replaced_unasked() -> None:
         (("run.cfg", "--lang", "zz"), "Expected the code of a language"),
         (("no/run.cfg",), "does not exist"),
         (("run.cfg", "--train", "a.txt", "--init", "gone"), "'gone' names no biLM: there is no such folder"),
-        (("run.cfg", "--init", "en_mini", "--size", "mini"), "has its own size"),
+        (("run.cfg", "--init", "en_core", "--size", "mini"), "has its own size"),
         (("run.cfg", "--train", "gone.txt"), "none were written. Leave out --train for the settings of a large text"),
         (("run.cfg", "--train", "a${b}.txt"), "has ${, with which a variable begins in a config"),
     ],
@@ -121,14 +121,14 @@ def test_a_config_that_tunes(monkeypatch: pytest.MonkeyPatch) -> None:
     Path("softmax").mkdir()
     Path("softmax/softmax.hdf5").touch()
     monkeypatch.setattr(files, "package_folder", lambda *_: Path("softmax"))  # as if it were installed
-    run("run.cfg", "--init", "en_mini")
+    run("run.cfg", "--init", "en_core")
     config = Config().from_disk("run.cfg")
     assert "bilm" not in config
-    assert config["paths"]["init"] == "en_mini"
+    assert config["paths"]["init"] == "en_core"
     shipped = Config().from_disk(ROOT / "configs" / "tune.cfg")
     for name in ("vocabulary", "training", "evaluation"):
         assert config[name] == shipped[name], name
-    assert read_config("run.cfg", {"paths.train": "a.txt"}).bilm.dim == 1024
+    assert read_config("run.cfg", {"paths.train": "a.txt"}).bilm.dim == 2048
 
 
 def test_a_missing_softmax_is_told(monkeypatch: pytest.MonkeyPatch, golden: Path) -> None:
@@ -144,10 +144,10 @@ def test_a_missing_softmax_is_told(monkeypatch: pytest.MonkeyPatch, golden: Path
     assert (training.streams, training.frozen_tokens, training.softmax.kind) == (16, 32_000, "full")
     for installed in (True, False):
         monkeypatch.setattr(files, "package_folder", lambda *_, there=installed: Path("softmax") if there else None)
-        told = " ".join(run("run.cfg", "--init", "en_mini", "-F").split())
-        assert ("pip install ./packages/en_mini_softmax" in told) == (not installed)
+        told = " ".join(run("run.cfg", "--init", "en_core", "-F").split())
+        assert ("pip install ./packages/en_core_softmax" in told) == (not installed)
         assert read_config("run.cfg", {"paths.train": "a.txt"}).training.frozen_tokens == 2_000_000 * (not installed)
-        result = invoke("elmo", "init-pretrain-config", "-", "--init", "en_mini")
+        result = invoke("elmo", "init-pretrain-config", "-", "--init", "en_core")
         assert ("training.frozen_tokens" in result.stderr) == (not installed)
 
 
@@ -181,7 +181,7 @@ def test_an_adaptive_softmax_is_tuned_as_it_is() -> None:
 def test_settings_that_fit_a_small_text() -> None:
     """12,000 sentences of 35 words: 12,000 * 36 tokens are 84 updates of 256 * 20, and 675 of 32 * 20."""
     Path("novels.txt").write_text(f"{' '.join(['word'] * 35)}\n" * 12_000, encoding="utf8")
-    told = " ".join(run("run.cfg", "--train", "novels.txt", "--heldout", "b.txt", "--init", "en_mini").split())
+    told = " ".join(run("run.cfg", "--train", "novels.txt", "--heldout", "b.txt", "--init", "en_core").split())
     for part in (
         "novels.txt: 12,000 sentences, 420,000 tokens",
         "84 updates; these make 675",

@@ -22,7 +22,7 @@ from spacy_elmo.formats.paths import sha256_of
 from spacy_elmo.pretraining.config import read_config
 from spacy_elmo.pretraining.prepared import prepare
 
-NAME, WORDS = "en_midi", ["the", "dog", "sat", "."]
+NAME, WORDS = "en_mini", ["the", "dog", "sat", "."]
 
 
 @pytest.fixture(autouse=True)
@@ -123,8 +123,8 @@ def test_a_name_that_can_not_be_used(reason: str, package: Path, monkeypatch: py
     Path("tune.cfg").write_text("[paths]\n", encoding="utf8")
     parts = {
         "hidden": ["a file or folder of this name is in the current folder"],
-        "misspelt": ["'en_mdi' names no biLM: there is no such folder. Did you mean en_midi? Expected the folder"],
-        "not installed": ["pip install ./packages/en_midi", "spacy-elmo-en-midi"],
+        "misspelt": ["'en_mni' names no biLM: there is no such folder. Did you mean en_mini? Expected the folder"],
+        "not installed": ["pip install ./packages/en_mini", "spacy-elmo-en-mini"],
         "lacks weights": ["weights.hdf5 missing", str(package), f"{package.name}:folder", "Install a copy"],
         "fails": ["gives no folder", "half a package", f"{package.name}:folder"],
     }[reason]
@@ -136,7 +136,7 @@ def test_a_name_that_can_not_be_used(reason: str, package: Path, monkeypatch: py
         (package / "weights.hdf5").unlink()
     else:
         (package / "__init__.py").write_text("raise ImportError('half a package')\n", encoding="utf8")
-    before, name = sorted(Path().iterdir()), "en_mdi" if reason == "misspelt" else NAME
+    before, name = sorted(Path().iterdir()), "en_mni" if reason == "misspelt" else NAME
     for command in COMMANDS:
         if (reason, command) == ("hidden", "info {}"):  # it tells what the folder lacks
             continue

@@ -77,7 +77,7 @@ def test_the_index_is_written_once(text: Path, tmp_path: Path, monkeypatch: pyte
         patch.delattr(sys.modules["spacy_elmo.cli.neighbours"], "build_index")
         assert run(text, *arguments, "-i", index) == expected
         assert run(index, *arguments) == expected
-    assert "another biLM" in run(index, *QUERY, "-m", "en_mini", code=1)
+    assert "another biLM" in run(index, *QUERY, "-m", "en_core", code=1)
     assert "--lang was given" in run(index, *arguments, "--lang", "en", code=1)
     assert "layer mix" in run(text, *arguments, "-i", index, "--layer", 1, code=1)
     text.write_text("Another bank .\n", encoding="utf8")

@@ -65,7 +65,7 @@ def test_an_installed_package(model: Path, tmp_path: Path, monkeypatch: pytest.M
         assert row in told
 
 
-@pytest.mark.parametrize("folder", ["en_midi", "la_mini", "en_mini_softmax"])
+@pytest.mark.parametrize("folder", ["en_mini", "la_mini", "en_core_softmax"])
 def test_packages_of_the_repository(model: Path, tmp_path: Path, folder: str) -> None:
     setup = configparser.ConfigParser()
     setup.read(ROOT / "packages" / folder / "setup.cfg", encoding="utf8")
@@ -102,7 +102,7 @@ def test_a_wheel(model: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        *((f"--name {name}", "--name is") for name in ("La", "la-mini", "la__mini", "../la", "small", "en_mini")),
+        *((f"--name {name}", "--name is") for name in ("La", "la-mini", "la__mini", "../la", "small", "en_core")),
         ("--name la --version foo", "--version is 'foo'"),
         ("--name la --license MIT\nx=y", "--license is 'MIT\\nx=y'"),
         ("--name la --softmax apart", "no softmax"),

@@ -56,7 +56,7 @@ def test_marked_sentences() -> None:
 
 
 def test_the_table(text: Path) -> None:
-    output = run("en_mini", text, "--word", "bank")
+    output = run("en_core", text, "--word", "bank")
     assert "line 1: He sat on the *bank* of the river . compared with 3 other occurrences" in output
     assert "layer 0 is left out" in output
     assert "layer 1 =" in output
@@ -125,7 +125,7 @@ def test_other_kinds_of_text(name: str, text: Path) -> None:
 
 
 def test_the_model_is_an_option_or_the_first_argument(text: Path) -> None:
-    assert run(text, "--word", "bank") == run("en_mini", text, "--word", "bank")
+    assert run(text, "--word", "bank") == run("en_core", text, "--word", "bank")
     assert run(text, "--word", "bank", "-m", GOLDEN) == run(GOLDEN, text, "--word", "bank")
 
 
@@ -141,6 +141,6 @@ def test_refusals(text: Path, tmp_path: Path) -> None:
         ((tmp_path / "gone", text, "--word", "bank"), "names no biLM: there is no such folder"),
     ):
         assert part in run(*arguments, code=1)
-    assert "--top" in run("en_mini", text, "--word", "bank", "--top", 0, code=2)
+    assert "--top" in run("en_core", text, "--word", "bank", "--top", 0, code=2)
     text.write_bytes(b"the bank\nthe bank \xff\n")
     assert "line 2: not UTF-8" in run(GOLDEN, text, "--word", "bank", code=1)

@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 import spacy_elmo
 from spacy_elmo.kernels import State
 
-WEIGHTS = Path(spacy_elmo.__file__).parent / "bilms" / "en_mini" / "weights.hdf5"
+WEIGHTS = Path(spacy_elmo.__file__).parent / "bilms" / "en_core" / "weights.hdf5"
 
 
 def test_the_versions_are_those_that_are_installed() -> None:
     found = json.loads(invoke("elmo", "--version", "--json").output)
     assert found["spacy_elmo"] == spacy_elmo.__version__
-    assert found["bilm"] == "en_mini"
+    assert found["bilm"] == "en_core"
     assert found["bilm_sha256"] == hashlib.sha256(WEIGHTS.read_bytes()).hexdigest()[:12]
     for name in ("torch", "spacy", "thinc", "h5py", "numpy"):
         assert found[name] == version_of(name)

@@ -168,6 +168,6 @@ def test_what_has_no_mix(saved: Path, tmp_path: Path) -> None:
         (tmp_path / "cut", "can't be loaded ("),
         (tmp_path, f"{tmp_path}: can't be loaded ("),
         ("no_such_package", "no_such_package: can't be loaded ("),
-        ("en_mini", "en_mini: the name of a biLM. Expected a saved pipeline"),
+        ("en_core", "en_core: the name of a biLM. Expected a saved pipeline"),
     ):
         assert told in error(path)

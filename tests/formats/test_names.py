@@ -96,8 +96,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uninstall_all(monkeypatch)
     assert is_named("small")
-    assert is_named("en_midi")  # its package can be installed
-    for name in ("en_mini", "my_bilm", "", "cache/small", tmp_path):
+    assert is_named("en_mini")  # its package can be installed
+    for name in ("en_core", "my_bilm", "", "cache/small", tmp_path):
         assert not is_named(name)
     monkeypatch.undo()
     install_bilm(monkeypatch, tmp_path, "my_bilm", None)
@@ -107,7 +107,7 @@ def test_what_is_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_file_or_folder_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_bilm(monkeypatch, tmp_path, "my_bilm", None)
-    for name in ("small", "en_midi", "my_bilm"):
+    for name in ("small", "en_mini", "my_bilm"):
         assert is_named(name)
         Path(name).mkdir()
         assert not is_named(name)
@@ -127,8 +127,8 @@ def test_a_published_bilm_wins(golden: Path, tmp_path: Path, monkeypatch: pytest
 def test_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     uninstall_all(monkeypatch)
     with pytest.raises(SettingsError) as caught:
-        folder_named("en_midi")
-    for part in ("en_midi: ", "not installed", "spacy-elmo-en-midi", "pip install ./packages/en_midi"):
+        folder_named("en_mini")
+    for part in ("en_mini: ", "not installed", "spacy-elmo-en-mini", "pip install ./packages/en_mini"):
         assert part in str(caught.value)
 
 
@@ -136,13 +136,13 @@ def test_a_package_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_package_that_lacks_a_file(
     golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str
 ) -> None:
-    package = install_bilm(monkeypatch, tmp_path, "en_midi", golden / "random_a")
+    package = install_bilm(monkeypatch, tmp_path, "en_mini", golden / "random_a")
     (package / missing).unlink()
     with pytest.raises(WeightsError) as caught:
-        folder_named("en_midi")
+        folder_named("en_mini")
     told = str(caught.value)
     assert told.startswith(f"{package}: {missing} missing. The entry point {package.name}:folder of the group ")
-    assert "names this folder for the biLM en_midi. Install a copy that has all files" in told
+    assert "names this folder for the biLM en_mini. Install a copy that has all files" in told
 
 
 def test_the_folders_of_packages(golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A tiny biLM in the place of en_mini, and a package with its softmax."""
+"""A tiny biLM in the place of en_core, and a package with its softmax."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def model_of(seed: int = 0) -> LanguageModel:
 
 
 def embed(monkeypatch: pytest.MonkeyPatch, folder: Path, seed: int = 0) -> Path:
-    """Put options and weights of a tiny biLM in the place of en_mini's; no package with a softmax is installed."""
+    """Put options and weights of a tiny biLM in the place of en_core's; no package with a softmax is installed."""
     model_of(seed).save(folder)
     for name in ("softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy"):
         (folder / name).unlink()
@@ -54,6 +54,6 @@ def make_package(monkeypatch: pytest.MonkeyPatch, folder: Path, weights: Path, s
 
 
 def install(monkeypatch: pytest.MonkeyPatch, values: Sequence[str]) -> None:
-    """Have these entry points for en_mini's softmax, and no others."""
-    points = metadata.EntryPoints(metadata.EntryPoint("en_mini", value, GROUP) for value in values)
+    """Have these entry points for en_core's softmax, and no others."""
+    points = metadata.EntryPoints(metadata.EntryPoint("en_core", value, GROUP) for value in values)
     monkeypatch.setattr(metadata, "entry_points", lambda **wanted: points.select(**wanted))

@@ -30,7 +30,7 @@ def test_weights_of_a_known_bilm_with_other_options(key: str, tmp_path: Path) ->
     section = "char_cnn" if key == "activation" else "lstm"
     contents[section][key] = {"activation": "tanh", "use_skip_connections": False}[key]
     (tmp_path / "options.json").write_text(json.dumps(contents))
-    with pytest.warns(OptionsWarning, match=rf"weights are those of en_mini, .*{section}\.{key} is .*, expected"):
+    with pytest.warns(OptionsWarning, match=rf"weights are those of en_core, .*{section}\.{key} is .*, expected"):
         load_arrays(bilm=tmp_path)
     shutil.copy(own, tmp_path / "options.json")
     load_arrays(tmp_path / "options.json", tmp_path / "weights.hdf5")  # without a warning

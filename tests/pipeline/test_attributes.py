@@ -105,7 +105,7 @@ def test_none_frees_the_layers_and_vectors(nlp: Language) -> None:
     for part in (doc[0], doc[0:2]):
         with pytest.raises(ElmoError, match=r"set doc\._\.elmo to None"):
             part._.elmo = None
-    assert doc._.elmo.shape == (12, 256)
+    assert doc._.elmo.shape == (12, 512)
 
 
 @pytest.mark.parametrize("store", ["layers", "layers_float16", "mix"])
@@ -470,7 +470,7 @@ def test_whitespace_does_not_count_in_vectors(nlp: Language) -> None:
     assert spaced[1:4].has_vector
     empty, blank = nlp(""), nlp(" \n")
     assert not blank.has_vector
-    assert empty.vector.shape == (256,)
+    assert empty.vector.shape == (512,)
     assert not empty.vector.any()
     assert empty.similarity(blank) == 0.0
 

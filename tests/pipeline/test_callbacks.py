@@ -86,7 +86,7 @@ def test_a_component_that_was_trained_on_another_width_stays_as_it_was() -> None
     other.add_pipe("elmo")
     other.add_pipe("tagger", source=nlp)
     before = other.config.to_str()
-    with pytest.raises(SettingsError, match=r"width is 32 in .* the biLM of the pipe 'elmo' gives 256"):
+    with pytest.raises(SettingsError, match=r"width is 32 in .* the biLM of the pipe 'elmo' gives 512"):
         build_replace_listeners()(other)
     assert other.config.to_str() == before
 

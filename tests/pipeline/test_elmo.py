@@ -64,7 +64,7 @@ def test_official_files_give_allennlps_vectors(name: str) -> None:
 
 def test_works_at_once_and_after_initialize(nlp: Language) -> None:
     doc = nlp("Stick to the river bank .")
-    assert doc._.elmo_layers.shape == (3, 6, 256)
+    assert doc._.elmo_layers.shape == (3, 6, 512)
     assert doc._.elmo.dtype == np.float32
     other = pipeline()
     other.initialize()
@@ -77,7 +77,7 @@ def test_any_text_in_any_company(nlp: Language) -> None:
     assert [doc.text for doc in together] == TEXTS
     for text, doc in zip(TEXTS, together):
         alone = nlp(text)
-        assert doc._.elmo_layers.shape == (3, len(doc), 256)
+        assert doc._.elmo_layers.shape == (3, len(doc), 512)
         np.testing.assert_allclose(doc._.elmo_layers, alone._.elmo_layers, rtol=0, atol=1e-5)
         assert (nlp(text)._.elmo_layers == alone._.elmo_layers).all()
         for token in doc:
@@ -231,18 +231,18 @@ def test_one_word_names_a_bilm(golden: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(vectors[2], vectors[0])
     shutil.rmtree(tmp_path / "run")  # a saved pipeline needs no other file
     np.testing.assert_array_equal(spacy.load(tmp_path / "saved")("A bank .")._.elmo, vectors[0])
-    assert pipeline(None, {"bilm": "en_mini"}).get_pipe("elmo").width == 256  # type: ignore[attr-defined]
+    assert pipeline(None, {"bilm": "en_core"}).get_pipe("elmo").width == 512  # type: ignore[attr-defined]
 
 
 def test_one_word_and_files_exclude_each_other(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="bilm is 'en_mini', and weight_file is set too"):
-        spacy.blank("xx").add_pipe("elmo", config={"model": {"bilm": "en_mini", "weight_file": "x"}})
+    with pytest.raises(SettingsError, match="bilm is 'en_core', and weight_file is set too"):
+        spacy.blank("xx").add_pipe("elmo", config={"model": {"bilm": "en_core", "weight_file": "x"}})
 
 
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        ({"bilm": "nope"}, r"'nope' names no biLM: .* \(en_mini, .*\), .* \(original, .*model\.bilm"),
+        ({"bilm": "nope"}, r"'nope' names no biLM: .* \(en_core, .*\), .* \(original, .*model\.bilm"),
         ({"bilm": "runs/gone"}, "'runs/gone' names no biLM: there is no such folder"),
         (
             {"options_file": "gone/o.json", "weight_file": "w.hdf5"},
@@ -277,7 +277,7 @@ def test_fill_config_needs_no_bilm(tmp_path: Path) -> None:
 
 
 def test_sizes_and_text() -> None:
-    for name, layers, width in ((None, 3, 256), ("random_a", 3, 32)):
+    for name, layers, width in ((None, 3, 512), ("random_a", 3, 32)):
         pipe = pipeline(name).get_pipe("elmo")
         assert (pipe.layers, pipe.width) == (layers, width)  # type: ignore[attr-defined]
         assert repr(pipe) == f"<ElmoPipe 'elmo': attr='elmo', layers={layers}, width={width}, frozen=True>"

@@ -96,17 +96,17 @@ def test_files_may_move_or_be_gone(
     texts = json.loads(before)["texts"]
     assert (texts["vocabulary"], texts["paths.vocabulary"], texts["paths.init"]) == (words, words, weights)
     identity = open_run(given, output).identity
-    install_bilm(monkeypatch, tmp_path, "en_midi", tmp_path / "init")
+    install_bilm(monkeypatch, tmp_path, "en_mini", tmp_path / "init")
     (tmp_path / "init").rename(tmp_path / "moved")
     (tmp_path / "words.txt").rename(tmp_path / "moved.txt")
     text.unlink()
     moved = with_paths(given, vocabulary=tmp_path / "moved.txt", init=tmp_path / "moved")
-    for config in (given, moved, with_paths(given, init="en_midi")):
+    for config in (given, moved, with_paths(given, init="en_mini")):
         run = open_run(config, output)
         assert (run.identity, run.resumed, run.vocabulary.words) == (identity, True, WORDS)
         assert run.init_sha256 == open_run(config, output, first=False).init_sha256 == weights
     uninstall_all(monkeypatch)
-    assert open_run(with_paths(given, init="en_midi"), output).resumed
+    assert open_run(with_paths(given, init="en_mini"), output).resumed
     assert (output / "run.json").read_bytes() == before
 
 

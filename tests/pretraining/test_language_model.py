@@ -144,14 +144,14 @@ def test_damaged_files_are_named(folder: Path, tmp_path: Path) -> None:
             LanguageModel.load(copy)
 
 
-NAME = "en_mini"
+NAME = "en_core"
 
 
 @pytest.fixture
 def bilm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """en_mini without its softmax."""
+    """en_core without its softmax."""
     monkeypatch.chdir(tmp_path)
-    return embed(monkeypatch, tmp_path / "bilms" / "en_mini")
+    return embed(monkeypatch, tmp_path / "bilms" / "en_core")
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_the_name_with_the_package(bilm: Path, package: Path) -> None:
 def test_no_package(bilm: Path) -> None:
     assert softmax_folder(NAME) is None
     assert not has_softmax(NAME)
-    message = r"^en_mini: its softmax is not installed.* spacy-elmo-en-mini-softmax: .*pip install \./packages/en_mini"
+    message = r"^en_core: its softmax is not installed.* spacy-elmo-en-core-softmax: .*pip install \./packages/en_core"
     with pytest.raises(WeightsError, match=message):
         LanguageModel.load(NAME)
 
@@ -192,7 +192,7 @@ def test_other_weights_are_refused(bilm: Path, package: Path) -> None:
     embedded = embedded_model(seed=9)
     embedded.save(bilm)
     for use in (LanguageModel.load, softmax_folder, has_softmax):
-        with pytest.raises(WeightsError, match=rf"other weights of en_mini: to those of SHA-256 '{digest}', but"):
+        with pytest.raises(WeightsError, match=rf"other weights of en_core: to those of SHA-256 '{digest}', but"):
             use(NAME)
     assert find_bilm(NAME) == bilm  # the component needs no softmax
 
@@ -209,10 +209,10 @@ def test_a_package_that_can_not_be_loaded(package: Path, monkeypatch: pytest.Mon
 
 def test_sizes_come_from_the_embedded_bilm(bilm: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf8")
-    (tmp_path / "tune.cfg").write_text('[paths]\ntrain = "text.txt"\ninit = "en_mini"\n', encoding="utf8")
+    (tmp_path / "tune.cfg").write_text('[paths]\ntrain = "text.txt"\ninit = "en_core"\n', encoding="utf8")
     assert read_config(tmp_path / "tune.cfg").bilm == EMBEDDED_OPTIONS
-    with pytest.raises(SettingsError, match=r"^'en_maxi' names no biLM: .* Did you mean en_mini\?"):
-        check_new_run(config_of("en_maxi"), tmp_path / "out")
+    with pytest.raises(SettingsError, match=r"^'en_cora' names no biLM: .* Did you mean en_core\?"):
+        check_new_run(config_of("en_cora"), tmp_path / "out")
     check_new_run(config_of(frozen_tokens=100), tmp_path / "out")
 
 
@@ -232,16 +232,16 @@ def test_tuning_without_it(bilm: Path, corpus: PreparedCorpus) -> None:
 
 @pytest.fixture
 def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of a package whose biLM is called en_midi."""
+    """The folder of a package whose biLM is called en_mini."""
     monkeypatch.chdir(tmp_path)
     embedded_model().save(tmp_path / "files")
-    return install_bilm(monkeypatch, tmp_path, "en_midi", tmp_path / "files")
+    return install_bilm(monkeypatch, tmp_path, "en_mini", tmp_path / "files")
 
 
 def test_a_package_with_all_files(packaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert find_bilm("en_midi") == softmax_folder(Path("en_midi")) == packaged
-    assert not is_embedded("en_midi")
-    assert has_softmax("en_midi")
+    assert find_bilm("en_mini") == softmax_folder(Path("en_mini")) == packaged
+    assert not is_embedded("en_mini")
+    assert has_softmax("en_mini")
     read, asked = language_model.read_weights, []
 
     def read_weights(*arguments: Any, untrusted: bool) -> Any:
@@ -249,17 +249,17 @@ def test_a_package_with_all_files(packaged: Path, monkeypatch: pytest.MonkeyPatc
         return read(*arguments, untrusted=untrusted)
 
     monkeypatch.setattr(language_model, "read_weights", read_weights)
-    model = LanguageModel.load("en_midi", untrusted=True)
+    model = LanguageModel.load("en_mini", untrusted=True)
     assert_same(model, embedded_model())
-    assert asked == [True]  # as the files of a folder are read, and not as those of en_mini
+    assert asked == [True]  # as the files of a folder are read, and not as those of en_core
 
 
 def test_a_package_without_a_softmax(packaged: Path, corpus: PreparedCorpus) -> None:
     for name in ("softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy"):
         (packaged / name).unlink()
-    assert not has_softmax("en_midi")
+    assert not has_softmax("en_mini")
     with pytest.raises(WeightsError, match=r"no softmax\.hdf5, so it predicts no words"):
-        LanguageModel.load("en_midi")
-    with pytest.raises(WeightsError, match=r"en_midi: there is no softmax\.hdf5.* set training\.frozen_tokens"):
-        check_new_run(config_of("en_midi"), Path("out"))
-    check_new_run(config_of("en_midi", frozen_tokens=100), Path("out"))
+        LanguageModel.load("en_mini")
+    with pytest.raises(WeightsError, match=r"en_mini: there is no softmax\.hdf5.* set training\.frozen_tokens"):
+        check_new_run(config_of("en_mini"), Path("out"))
+    check_new_run(config_of("en_mini", frozen_tokens=100), Path("out"))

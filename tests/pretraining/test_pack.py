@@ -111,9 +111,9 @@ def test_official_files_with_projections_of_their_own(golden: Path, tmp_path: Pa
 def test_the_embedded_bilm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     bilm = embed(monkeypatch, tmp_path / "bilms")
-    assert set(pack("en_mini", tmp_path / "alone").sizes) == {"options.json", "weights.hdf5"}
+    assert set(pack("en_core", tmp_path / "alone").sizes) == {"options.json", "weights.hdf5"}
     package = make_package(monkeypatch, tmp_path / "site" / "softmax_package_packed", bilm / "weights.hdf5")
-    sizes = pack("en_mini", tmp_path / "both").sizes
+    sizes = pack("en_core", tmp_path / "both").sizes
     assert set(sizes) == FILES
     for folder, name in ((bilm, "weights.hdf5"), (package, "softmax.hdf5"), (package, "vocabulary.txt")):
         assert sizes[name][0] == (folder / name).stat().st_size

@@ -237,19 +237,19 @@ def vocabulary(coverage: float | None) -> Vocabulary:
         ({"coverage": 1.0, "heldout": "a " * 98 + "b <UNK>"}, "but 2.0% of the held-out words are"),
         ({"coverage": 1.0, "heldout": "a " * 99 + "b"}, None),
         ({"coverage": 0.9999, "heldout": "a b"}, None),
-        ({"coverage": 1.0, "heldout": "a b", "init": "en_mini"}, None),  # it knows <UNK>
-        ({"coverage": 1.0, "heldout": "a b", "init": "en_mini", "frozen_tokens": 10}, "<UNK> is never learned, but 50"),
+        ({"coverage": 1.0, "heldout": "a b", "init": "en_core"}, None),  # it knows <UNK>
+        ({"coverage": 1.0, "heldout": "a b", "init": "en_core", "frozen_tokens": 10}, "<UNK> is never learned, but 50"),
         ({"train": "a " * 98 + LONG * 2}, "2.0% of .* have more than 48 bytes.* reads the first 48:"),
         ({"train": "a " * 98 + LONG * 2}, "max_characters_per_token, which is 50"),
-        ({"train": "a " * 98 + LONG * 2, "init": "en_mini"}, r"separate the words first\.$"),  # its sizes stay
+        ({"train": "a " * 98 + LONG * 2, "init": "en_core"}, r"separate the words first\.$"),  # its sizes stay
         ({"train": "a " * 99 + LONG}, None),
         ({"heldout_path": None}, None),
         ({"heldout_path": "gone.txt"}, None),
         ({"heldout_path": "./*.txt"}, "a.txt is in both the training text and the held-out text"),
         ({"heldout_path": "texts"}, "a.txt is in both the training text and the held-out text"),
         ({"heldout": "a " * 98 + "é" * 24 + " é"}, "the text of a.txt is in both"),
-        ({"init": "en_mini", "frozen_tokens": 10**7 - 1}, None),
-        ({"init": "en_mini", "frozen_tokens": 10**7}, "the run has 10,000,000 tokens: the biLM will not change"),
+        ({"init": "en_core", "frozen_tokens": 10**7 - 1}, None),
+        ({"init": "en_core", "frozen_tokens": 10**7}, "the run has 10,000,000 tokens: the biLM will not change"),
         ({"updates": 83, "warmup": 83}, r"83 updates, fewer than 200.*training\.epochs, which is 5\.0\.$"),
         ({"updates": 83, "warmup": 83}, r"warmup_steps is 83, and the run has 83 updates\. Set it to 8, a tenth"),
         ({"updates": 199, "warmup": 198}, "warmup_steps is 198, and the run has 199 updates"),

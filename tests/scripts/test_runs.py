@@ -35,7 +35,8 @@ Scores = Callable[..., dict[str, float]]
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty project with the configs."""
-    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    for folder in ("configs", "packages"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -67,8 +68,8 @@ def test_changes(project: Path) -> None:
     assert config["training"]["max_steps"] == 2000
     config = network_config(ewt, ewt.networks["elmo_3"])
     assert config["paths"]["train"].endswith("train-3.spacy")
-    assert bilm_of(config) == bilm_mark()
-    assert bilm_of(network_config(TASKS[0], TASKS[0].networks["midi"])) == ""
+    assert bilm_of(config) == ""
+    assert bilm_of(network_config(TASKS[0], TASKS[0].networks["core"])) == bilm_mark()
     tuned = network_config(TASKS[0], TASKS[0].networks["tuned"])
     assert tuned["components"]["elmo"]["model"]["weight_file"] == "assets/tuned/ner/weights.hdf5"
     with pytest.raises(CommandError, match=r"there is no setting training\.sped"):

@@ -1,4 +1,4 @@
-"""Softmax and words of en_mini, a biLM for spacy-elmo."""
+"""Softmax and words of en_core, a biLM for spacy-elmo."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""en_midi, a biLM for spacy-elmo."""
+"""en_mini, a biLM for spacy-elmo."""
 
 from pathlib import Path
 
