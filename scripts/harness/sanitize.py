@@ -217,7 +217,7 @@ def scan(g: Generator) -> list[Tensor]:
     return [h.detach(), c.detach()]  # what is near a bound falls on either side, and so do its gradients
 
 
-SIZES = ((64, 64), (128, 64), (96, 32), (40, 24), (192, 128))  # dim and projection_dim of engines
+SIZES = ((64, 64), (128, 64), (96, 32), (80, 48), (40, 24), (192, 128))  # dim and projection_dim of engines
 ALL = lstm.KINDS
 LOCK = threading.Lock()
 ENGINES: dict[tuple[object, ...], Engine] = {}

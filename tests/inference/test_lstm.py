@@ -102,15 +102,20 @@ def test_bfloat16_is_as_near_as_torch(kind: str, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("kind", LOW)
-@pytest.mark.parametrize("changes", [{"dim": 72}, {"projection_dim": 40}, {"dim": 96}, {"projection_dim": 32}], ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [{"dim": 72}, {"projection_dim": 40}, {"dim": 96}, {"projection_dim": 32}, {"dim": 80, "projection_dim": 48}],
+    ids=str,
+)
 def test_sizes_that_compiled_calls_do_not_take(
     changes: dict[str, int], kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """AMX takes multiples of 64, all others those of 32."""
+    """AMX takes multiples of 64, AVX-512 those of 32, AVX2 and NEON those of 16."""
     allow(kind, monkeypatch)
     bilm = bilm_with(**changes)
     fast = Engine.of(bilm, torch.bfloat16)
-    takes = not any(size % (64 if kind == "amx" else 32) for size in changes.values())
+    multiple = {"amx": 64, "avx2": 16, "neon": 16}.get(kind, 32)
+    takes = not any(size % multiple for size in changes.values())
     assert all(isinstance(stack, CompiledStack if takes else TorchStack) for stack in fast.stacks)
     check(bilm, fast, LENGTHS[5], 0.02)
 
