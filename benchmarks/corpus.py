@@ -43,7 +43,7 @@ FETCHED = 1_000
 def engine(sentences: Sentences, threads: int) -> float:
     torch.set_num_threads(threads)
     begin = time.perf_counter()
-    bilm = BiLMChoice("en_mini").load()
+    bilm = BiLMChoice("en_core").load()
     for window in minibatch_by_words(sentences, WINDOW_TOKENS, tolerance=0):
         for _ in bilm.embed(window):
             pass

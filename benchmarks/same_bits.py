@@ -39,6 +39,7 @@ import numpy as np
 PLAIN = ("projection float32", "projection bfloat16", "full")  # networks that also run without the compiled loops
 PRECISIONS = ("float32", "bfloat16")
 OFFICIAL_FILTERS = [[1, 32], [2, 32], [3, 64], [4, 128], [5, 256], [6, 512], [7, 1024]]
+MINI = Path(__file__).parents[1] / "packages" / "en_mini" / "spacy_elmo_en_mini"  # in each version that is compared
 SIZES = {"small": (1024, 128, 1), "original": (4096, 512, 2)}  # LSTM, projection, highway layers
 Found = Iterator[tuple[str, str]]  # names and hashes
 UNICODE = ["naïve", "Zürich", "coöperate", "Ελλάδα", "москва", "東京都", "北京", "😀", "👩\u200d🚀", "e\u0301tude", "…"]
@@ -179,8 +180,9 @@ def layers_of(data: Path, size: str, words: list[list[str]], batch: int, starts:
     from spacy.tokens import Doc
 
     nlp = spacy.blank("en")
-    files = {"options_file": f"{data}/{size}/options.json", "weight_file": f"{data}/{size}/weights.hdf5"}
-    nlp.add_pipe("elmo", config={"model": more if size == "mini" else files | more})
+    folder = MINI if size == "mini" else data / size
+    files = {"options_file": f"{folder}/options.json", "weight_file": f"{folder}/weights.hdf5"}
+    nlp.add_pipe("elmo", config={"model": files | more})
     total = hashlib.sha256()
     of_docs = [None] * len(words) if starts is None else starts
     docs = (Doc(nlp.vocab, words=part, sent_starts=begins) for part, begins in zip(words, of_docs))
@@ -213,14 +215,12 @@ def embed(data: Path, folder: Path) -> Found:
     """What AllenNLP's users run: `Elmo` with two representations, the gradients of its weights, and `embed`."""
     import torch
 
-    import spacy_elmo
     from spacy_elmo import Elmo, batch_to_ids
 
     words = [[w for w in part if w.strip()] for part in sentences(500, 0)[:50]]
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    en_mini = Path(spacy_elmo.__file__).parent / "bilms" / "en_mini"
-    files = (str(en_mini / "options.json"), str(en_mini / "weights.hdf5"))
+    files = (str(MINI / "options.json"), str(MINI / "weights.hdf5"))
     for frozen in (True, False):
         elmo = Elmo(*files, 2, requires_grad=not frozen, dropout=0.0)
         out = elmo(batch_to_ids([part or ["a"] for part in words[:40]]))
