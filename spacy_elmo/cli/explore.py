@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float32]
 MOST_OCCURRENCES = 5000  # of a word: as many points as the page moves smoothly
 MOST_WORDS = 20  # that are chosen by their frequency
-# The page predicts the most frequent words alone, so that it stays small (12 MB with en_mini): these are 98 % of what a text has.
+# The page predicts the most frequent words alone, so that it stays small: these are 98 % of what a text has.
 PREDICTED_WORDS = 32000
 
 
