@@ -57,6 +57,9 @@ INSTEAD = ((VECTORS, ELMO), (VECTORS, SHORT))
 TRAINED = {VECTORS: "floret", PRETRAINED: "spacy_pretrain", SHORT: "short_bilm", BOTH: "floret"}
 BILMS = {ELMO: "en_mini", BOTH: "en_mini"}
 FILES = ("weights.hdf5", "softmax.hdf5")
+TREEBANKS = {"udante": "UDante", "circse": "CIRCSE", "perseus": "Perseus", "ittb": "ITTB", "llct": "LLCT"}
+LATIN = ("pos_acc", "morph_acc", "lemma_acc", "dep_uas", "dep_las")
+LATIN_NETWORKS = ("x alone", "x with vectors", "[x; ELMo]", "[x with vectors; ELMo]")  # as compare names them
 LAYERS = ("layer 0", "layer 1", "layer 2")
 # Table 7 of Peters et al. 2018: forward perplexity before and after. By the name of a record, the question, its measure
 # and the paper's figures of the two LSTM layers
@@ -491,6 +494,27 @@ def learned(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {"learning": table([*head, "perplexity at its end", "averaged", "machine"], rows)}
 
 
+def latin(records: Mapping[str, Any]) -> dict[str, str]:
+    """Return the scores on Latin treebanks, and the share of the errors of x alone that each network removes."""
+    found: dict[str, dict[str, list[Mapping[str, float]]]] = {treebank: {} for treebank in TREEBANKS}
+    for key, record in records.items():
+        treebank, network, _ = key.split("/")
+        found[treebank].setdefault(network, []).append(record["scores"])
+    alone, *others = LATIN_NETWORKS
+    head, rows = ["treebank", *LATIN_NETWORKS, "runs of each"], []
+    for treebank, of in found.items():
+        cells = [", ".join(percent(*(run[key] for run in of[name])) for key in LATIN) for name in LATIN_NETWORKS]
+        rows.append([TREEBANKS[treebank], *cells, ", ".join(str(len(of[name])) for name in LATIN_NETWORKS)])
+
+    def cut(key: str, network: str) -> str:
+        errors = [[1 - mean(run[key] for run in of[name]) for name in (network, alone)] for of in found.values()]
+        return percent(*(1 - one / other for one, other in errors))
+
+    cuts = [", ".join(cut(key, name) for key in LATIN) for name in others]
+    rows.append(["errors of x alone that are gone, mean of the five", "", *cuts, ""])
+    return {"latin": table(head, rows), "latin_source": facts(records.values(), "commit", "machine")}
+
+
 def inside(records: Mapping[str, Any]) -> dict[str, str]:
     rows = []
     for name, (title, key, paper) in PROBES.items():
@@ -601,6 +625,7 @@ def main(
         partial(changes, ablations, all_runs),
         partial(bilms, read_results("bilms")),
         partial(learned, in_order),
+        partial(latin, read_results("latin")),
         partial(inside, read_results("inside")),
         partial(plot_summary, output.with_name("results_summary.png"), all_runs),
         partial(plot_learning, output.with_name("results_pretraining.png"), in_order),

@@ -1,5 +1,6 @@
 """Configs of the networks, systems that learn nothing, paragraphs that were read, and a user's own data."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.util import load_model_from_config
 from spacy.vocab import Vocab
 
-from scripts.runs import evaluate_runs, train_runs
+from scripts.runs import evaluate_runs, latin, train_runs
 from scripts.runs.experiments import (
     ABLATIONS,
     CHANGES,
@@ -160,3 +161,26 @@ def test_what_was_read(tmp_path: Path) -> None:
     assert read_ones([read, new, "Too short."], [text]) == {read}
     other.write_text("a dog ran through the wide park on a sunday\n", encoding="utf8")  # 1 of its 7 fragments
     assert read_ones([read, new], [text, other]) == {read, new}
+
+
+def test_latin(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parts are whole sentences, and each training is a record."""
+    for treebank in latin.TREEBANKS:
+        for part in latin.PARTS:
+            file = Path(f"assets/ud_latin/la_{treebank}-ud-{part}.conllu")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("".join(f"# {part} {n}\n1\tarma\n\n" for n in range(3)), encoding="utf-8")
+    monkeypatch.setattr(latin, "CUT", {"ittb": ("dev", 1)})
+    monkeypatch.setattr(latin, "get", lambda *_: None)
+    runs = [{"network": "[x; ELMo]", "seed": seed, "scores": dict.fromkeys(latin.SCORES, 0.5)} for seed in (0, 1)]
+
+    def compare(command: str, out: str, *options: str) -> None:
+        Path(out).mkdir(parents=True)
+        Path(out, "scores.json").write_text(json.dumps({"runs": runs}), encoding="utf-8")
+
+    monkeypatch.setattr(latin, "run_elmo", compare)
+    latin.main(seeds=2)
+    assert set(read_results("latin")) == {f"{one}/[x; ELMo]/seed-{seed}" for one in latin.TREEBANKS for seed in (0, 1)}
+    parts = [Path(f"corpus/latin/ittb-{part}.conllu").read_text(encoding="utf-8").count("\n\n") for part in latin.PARTS]
+    assert parts == [1, 2, 3]
+    assert Path("corpus/latin/ittb-train.conllu").read_text(encoding="utf-8") == "# dev 0\n1\tarma\n\n"
