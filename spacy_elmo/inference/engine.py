@@ -289,9 +289,12 @@ class Layout:
         self.encoder.lay_out(weights)
         for k in range(self._n_layers, self.options.n_layers):
             self._trim()
-            for d, stack in enumerate(self.stacks):
-                if len(stack.layers) == k:
-                    stack.add(self._direction(weights, k, d), self.lossless)
+            adds = [
+                partial(stack.add, self._direction(weights, k, d), self.lossless)
+                for d, stack in enumerate(self.stacks)
+                if len(stack.layers) == k
+            ]
+            run_all(adds, torch.get_num_threads() if self.device.type == "cpu" else 1)
             for name in self._matrix_names(k):
                 del weights[name]
         self._trim()

@@ -154,8 +154,8 @@ class CompiledStack:
         matrices = [matrix.float() for matrix in weights.matrices]
         bias = with_forget_bias(weights.bias, torch.float32)
         remainders: list[Tensor] | None = None
-        if all(map(_is_bfloat16, matrices)):
-            matrices = [matrix.bfloat16() for matrix in matrices]
+        if narrow := _as_bfloat16(matrices):
+            matrices = narrow
         elif self.dtype == torch.bfloat16:
             pairs = [split(matrix) for matrix in matrices]
             matrices = [high for high, _ in pairs]
@@ -258,9 +258,12 @@ class CompiledStack:
         return padded(n) if self.kind.name == "amx" else n | 1
 
 
-def _is_bfloat16(matrix: Tensor) -> bool:
-    """Return whether all values of a float32 matrix are also bfloat16. The first row alone tells of most."""
-    return all(torch.equal(rows, rows.bfloat16().float()) for rows in (matrix[:1], matrix))
+def _as_bfloat16(matrices: list[Tensor]) -> list[Tensor] | None:
+    """Return float32 matrices as bfloat16; None: some value would change. The first row alone tells of most."""
+    if not all(torch.equal(matrix[:1], matrix[:1].bfloat16().float()) for matrix in matrices):
+        return None
+    narrow = [matrix.bfloat16() for matrix in matrices]
+    return narrow if all(torch.equal(*both) for both in zip(matrices, (one.float() for one in narrow))) else None
 
 
 def _with_dense_rows(part: Tensor) -> Tensor:

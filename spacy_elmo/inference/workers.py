@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import torch
 
@@ -45,6 +45,7 @@ def run_all(parts: Sequence[Callable[[], None]], n_threads: int) -> None:
             futures.append(_pool(n_threads).submit(part))
         except RuntimeError:  # the interpreter is shutting down, and starts no new threads
             part()
+    wait(futures)
     for future in futures:
         future.result()
 
