@@ -100,7 +100,8 @@ def explore(
     msg.good(f"{output}: a page of {size / 1e6:.1f} MB. Words: {len(found)}; occurrences of them: {n:,}")
     msg.text("Open it in a browser: double-click the file, or press Ctrl+O there. It needs no network.")
     if predictions and not can_predict:
-        msg.warn(f"{name} has no softmax (or an adaptive one), so the page predicts no words: pip install its softmax.")
+        hint = f": pip install ./packages/{name}_softmax" if name == EMBEDDED else ""
+        msg.warn(f"{name} has no softmax (or an adaptive one), so the page predicts no words{hint}.")
 
 
 OF_SENTENCE = "of_sentence"  # key of a doc's user_data: what colours all words of a sentence, by the attributes' names

@@ -286,7 +286,8 @@ class Layout:
         weights: the biLM's weights by parameter name. Each matrix is removed from it after it is laid out. Biases,
             convolutions and character embeddings are not removed.
         """
-        self.encoder.lay_out(weights)
+        n_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
+        run_all([partial(self.encoder.lay_out, weights)], n_threads)  # many small parts: faster on one thread
         for k in range(self._n_layers, self.options.n_layers):
             self._trim()
             adds = [
@@ -294,7 +295,7 @@ class Layout:
                 for d, stack in enumerate(self.stacks)
                 if len(stack.layers) == k
             ]
-            run_all(adds, torch.get_num_threads() if self.device.type == "cpu" else 1)
+            run_all(adds, n_threads)
             for name in self._matrix_names(k):
                 del weights[name]
         self._trim()

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..formats.characters import boundary_ids, words_to_ids
+from ..formats.characters import Ids, boundary_ids, words_to_ids
 from ..formats.options import BiLMOptions
 from ..modules.char_cnn import character_table, highway_sum_in_place, pool
 from .linear import PrepackedLinear
@@ -44,7 +44,9 @@ class WordVectors:
         self._slots: OrderedDict[str, int] = OrderedDict()
         # the vectors of the cached words; it grows to `size` rows
         self._table = torch.empty(min(size, 1024), self.options.projection_dim, dtype=torch.float32, device=device)
-        self.boundary = encoder(torch.from_numpy(boundary_ids(self.options.max_characters)).to(device))
+        ids = boundary_ids(self.options.max_characters)
+        self.boundary = self._new_rows(len(ids))
+        self._encode(ids, self.boundary)
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -63,7 +65,7 @@ class WordVectors:
 
     def _fill(self, words: Sequence[str], vectors: Tensor) -> None:
         if not self.size:
-            self._encode(words, vectors)
+            self._encode(self._ids(words), vectors)
             return
         with _LOCK:
             slots = np.array([self._slots.get(word, -1) for word in words], np.int64)
@@ -75,20 +77,23 @@ class WordVectors:
         if len(missing):
             unknown = [words[i] for i in missing.tolist()]
             new = self._new_rows(len(unknown))
-            self._encode(unknown, new)
+            self._encode(self._ids(unknown), new)
             scatter_rows(vectors, missing, new)
             self._add_to_cache(unknown, new)
 
-    def _encode(self, words: Sequence[str], vectors: Tensor) -> None:
-        ids = torch.from_numpy(words_to_ids(words, self.options.max_characters)).to(self.device)
+    def _ids(self, words: Sequence[str]) -> Ids:
+        return words_to_ids(words, self.options.max_characters)
+
+    def _encode(self, ids: Ids, vectors: Tensor) -> None:
+        on_device = torch.from_numpy(ids).to(self.device)
         n_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
-        size = max(MIN_WORDS, min(-(-len(words) // n_threads), MAX_WORDS))
+        size = max(MIN_WORDS, min(-(-len(ids) // n_threads), MAX_WORDS))
 
         @torch.no_grad()
         def encode(part: slice) -> None:
-            vectors[part] = self.encoder(ids[part])
+            vectors[part] = self.encoder(on_device[part])
 
-        parts = [slice(first, first + size) for first in range(0, len(words), size)]
+        parts = [slice(first, first + size) for first in range(0, len(ids), size)]
         run_all([partial(encode, part) for part in parts], n_threads)
 
     def _new_rows(self, rows: int) -> Tensor:

@@ -111,7 +111,7 @@ def no_softmax(model: str | os.PathLike[str]) -> WeightsError:
     problem = "there is no softmax.hdf5, so it predicts no words. That of the official biLM original is a file of its "
     problem += "own: docs/pretraining.md tells where"
     if is_embedded(model):
-        problem = f"its softmax is not installed. Expected the package {package_name(os.fspath(model))}: in a copy of "
+        problem = f"its softmax is not installed. Expected the package {package_name(os.fspath(model))}: in a clone of "
         problem += f"this project's repository, pip install ./packages/{model}_softmax"
     return WeightsError(
         f"{model}: {problem}. Or fit a new softmax by tuning: python -m spacy elmo pretrain, with paths.init = {model} "

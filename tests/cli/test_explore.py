@@ -85,10 +85,10 @@ def read(page, sentence):
 
 
 @pytest.mark.slow
-def test_vectors_are_those_of_python(page):
+def test_vectors_are_those_of_python(page, en_mini):
     read(page, SENTENCE)
     got = np.array(page.evaluate("sentence.layers.map(layer => layer.map(vector => [...vector]))"))
-    expected = ElmoEmbedder().embed_sentence(SENTENCE.split())
+    expected = ElmoEmbedder(en_mini).embed_sentence(SENTENCE.split())
     np.testing.assert_allclose(got, expected, atol=1e-4)
 
 
@@ -109,7 +109,7 @@ def test_predictions_are_those_of_python(page, en_mini):
 
 
 @pytest.mark.slow
-def test_points_move_with_the_slider_and_can_be_hovered_and_pinned(page):
+def test_points_move_with_the_slider_and_can_be_hovered_and_pinned(page, en_mini):
     page.select_option("#word", "spring")
     count = page.evaluate("contexts.group.length")
     places = {}
@@ -131,7 +131,7 @@ def test_points_move_with_the_slider_and_can_be_hovered_and_pinned(page):
     vectors = [o["layers"] for o in page.evaluate("contexts.group.map(o => ({layers: o.layers.map(l => [...l])}))")]
     sentences = page.evaluate("contexts.group.map(o => o.words)")
     own = page.evaluate("contexts.group.map(o => o.place)")
-    embedder = ElmoEmbedder()
+    embedder = ElmoEmbedder(en_mini)
     exact = [embedder.embed_sentence(words)[:, place] for words, place in zip(sentences, own)]
     np.testing.assert_allclose(np.array(vectors), np.array(exact), atol=0.02)
     norms = [v[1] / np.linalg.norm(v[1]) for v in exact]

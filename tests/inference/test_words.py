@@ -98,10 +98,8 @@ def test_any_size_gives_the_same_vectors(bilm: BiLM, size: int) -> None:
 def test_the_least_recently_used_word_goes(bilm: BiLM, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = vectors_of(bilm, 3)
     seen: list[list[str]] = []
-    encode = WordVectors._encode
-    monkeypatch.setattr(
-        WordVectors, "_encode", lambda self, words, out: (seen.append(list(words)), encode(self, words, out))[1]
-    )
+    ids_of = WordVectors._ids
+    monkeypatch.setattr(WordVectors, "_ids", lambda self, words: (seen.append(list(words)), ids_of(self, words))[1])
     for words in (["a", "b", "c"], ["a"], ["d"], ["a", "c", "d"], ["b"]):
         vectors(words)
     assert seen == [["a", "b", "c"], ["d"], ["b"]]
