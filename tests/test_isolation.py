@@ -69,7 +69,7 @@ def test_no_network_while_importing_loading_and_embedding(done: tuple[Path, list
     pipe, layers, embedded, events = done[1]
     assert pipe[0] == 6
     assert layers[:2] == [3, 2]
-    assert embedded == [2, 256]
+    assert embedded == [2, 512]
     assert not [event for event in events if event[0].startswith(("socket", "urllib", "http"))]
 
 

@@ -36,7 +36,7 @@ def test_the_table_and_the_files(tmp_path: Path, drawn: list[Figure]) -> None:
     assert (tmp_path / "out" / "senses.png").stat().st_size > 20_000
     vectors = list(read_vectors(tmp_path / "out" / "vectors.hdf5"))
     assert len(vectors) == 40
-    assert all(array.shape[0] == 3 and array.shape[2] == 256 for _, array in vectors)
+    assert all(array.shape[0] == 3 and array.shape[2] == 512 for _, array in vectors)
     assert np.isfinite(vectors[0][1]).all()
     for axes in drawn[0].axes:
         labels = [Text.get_window_extent(text) for text in axes.texts]  # without the lines to the points

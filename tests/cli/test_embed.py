@@ -149,7 +149,7 @@ def test_models(pipelines: Path, text: Path, output: Path, tmp_path: Path, embed
         run(text, output, *arguments)
         np.testing.assert_allclose(arrays_in(output)["0"], embedder.embed_sentence(LINES[0].split()), atol=1e-5)
     run(text, output, "--pipeline", pipelines / "two", "--pipe", "second")
-    assert arrays_in(output)["0"].shape == (3, 4, 256)
+    assert arrays_in(output)["0"].shape == (3, 4, 512)
     text.write_text("It isn't raining.\n")
     for options, expected in (
         ((), ["It", "is", "n't", "rain", "ing", "."]),

@@ -110,7 +110,7 @@ def test_another_bilm_or_precision_or_state_reads_anew(
     update(nlp, pipe, TEXTS[:1])
     other = spacy.blank("xx")
     embedded = other.add_pipe("elmo", config={"cache_file": file})
-    assert update(other, embedded, TEXTS[:1])[0].shape[2] == 256
+    assert update(other, embedded, TEXTS[:1])[0].shape[2] == 512
     assert len(read) == 2
     auto_nlp, auto = pipe_of(cache_file=file, model={"precision": "auto"})
     monkeypatch.setattr(loading, "has_bfloat16", lambda device: False)  # float32 then, which is known

@@ -25,7 +25,7 @@ from spacy_elmo.pipeline.saved import load_tokenizer, pipeline_weights
 def test_damaged_pipelines(name: str, content: bytes, tmp_path: Path) -> None:
     nlp = pipeline(None)
     nlp.to_disk(tmp_path / "pipeline")
-    assert pipeline_weights(str(tmp_path / "pipeline"))[0].width == 256
+    assert pipeline_weights(str(tmp_path / "pipeline"))[0].width == 512
     (tmp_path / "pipeline" / name).write_bytes(content)
     with pytest.raises(CommandError, match="pipeline"):
         pipeline_weights(str(tmp_path / "pipeline"))

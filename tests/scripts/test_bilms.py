@@ -77,7 +77,7 @@ def test_neighbours_in_a_small_corpus(folder: Path) -> None:
     paths = [Path(write_docs("0.spacy", *sentences[:2])), Path(write_docs("1.spacy", sentences[2]))]
     words = Path("words.tsv")
     words.write_text(f"word\ta\tb\tc\td\nbank\triver\t{sentences[0]}\tmoney\tThe bank lent me money .\n")
-    embedder = ElmoEmbedder("en_mini")
+    embedder = ElmoEmbedder("en_core")
     result = inside.neighbours(words, paths, embedder)
     assert (result["layer"], result["tokens"], result["sentences"]) == (2, 16, 3)
     [word] = result["words"]
