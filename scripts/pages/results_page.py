@@ -47,6 +47,7 @@ from ..runs.experiments import (
     seeds_of,
     share_name,
 )
+from ..runs.latin import TREEBANKS
 from ..runs.train_runs import bilm_mark
 from ..shared import run_command
 
@@ -57,7 +58,6 @@ INSTEAD = ((VECTORS, ELMO), (VECTORS, SHORT))
 TRAINED = {VECTORS: "floret", PRETRAINED: "spacy_pretrain", SHORT: "short_bilm", BOTH: "floret"}
 BILMS = {ELMO: "en_mini", BOTH: "en_mini"}
 FILES = ("weights.hdf5", "softmax.hdf5")
-TREEBANKS = {"udante": "UDante", "circse": "CIRCSE", "perseus": "Perseus", "ittb": "ITTB", "llct": "LLCT"}
 LATIN = ("pos_acc", "morph_acc", "lemma_acc", "dep_uas", "dep_las")
 LATIN_NETWORKS = ("x alone", "x with vectors", "[x; ELMo]", "[x with vectors; ELMo]")  # as compare names them
 LAYERS = ("layer 0", "layer 1", "layer 2")
@@ -276,14 +276,8 @@ def all_tasks(all_runs: Sequence[Runs]) -> dict[str, str]:
     head = ["task", "measure", *titles(*columns), "cut: ELMo", "beyond seeds", "cut: vectors", "cut: both"]
     head += ["cut of ELMo beside vectors", "the paper's", "runs of each"]
     verdict = apart_line("Do [x; ELMo] and x with static vectors differ", of_all(all_runs, ELMO, VECTORS))
-    core_head = [
-        "task",
-        *titles(*five),
-        "cut: en_mini",
-        "cut: en_core",
-        "cut of en_core beside vectors",
-        "runs of each",
-    ]
+    core_head = ["task", *titles(*five), "cut: en_mini", "cut: en_core"]
+    core_head += ["cut of en_core beside vectors", "runs of each"]
     of_both = apart_line("Do [x; ELMo] with en_core and with en_mini differ", of_all(all_runs, CORE, ELMO))
     return {"cuts": table(head, rows, verdict), "core_cuts": table(core_head, of_core, of_both)}
 

@@ -20,7 +20,7 @@ from .experiments import keep_result
 PARTS = ("train", "dev", "test")
 # of these treebanks a part is missing: which one is cut in two, and how many of its sentences are for training
 CUT = {"perseus": ("train", 1134), "ittb": ("dev", 1700), "llct": ("dev", 650)}
-TREEBANKS = ("udante", "circse", "perseus", "ittb", "llct")
+TREEBANKS = {"udante": "UDante", "circse": "CIRCSE", "perseus": "Perseus", "ittb": "ITTB", "llct": "LLCT"}
 SCORES = ("tag_acc", "pos_acc", "morph_acc", "lemma_acc", "dep_uas", "dep_las")
 UPDATES = 2000
 RATE = {"@schedules": "warmup_linear.v1", "warmup_steps": 100, "total_steps": UPDATES, "initial_rate": 0.002}
