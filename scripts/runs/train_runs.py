@@ -134,9 +134,11 @@ def train(config_path: Path, output: Path, seed: int, gpu_id: int) -> None:
         print(f"{output}: trained before from the same settings and files")
         return
     shutil.rmtree(output, ignore_errors=True)
-    # the log is not a part of the fingerprint: it changes no run
+    # neither the log nor the cache is a part of the fingerprint: they change no run
     log_file = output / "log.jsonl"
     overrides |= {"training.logger.@loggers": "spacy.ConsoleLogger.v2", "training.logger.output_file": str(log_file)}
+    if config["components"].get("elmo", {}).get("frozen"):  # all runs of a task share the layers
+        overrides["components.elmo.cache_file"] = f"assets/layers_{output.parts[-3]}.sqlite"
     command = [sys.executable, "-m", "spacy", "train", str(config_path), "--output", str(output)]
     command += [
         "--gpu-id",
