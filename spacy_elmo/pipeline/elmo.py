@@ -117,7 +117,7 @@ class ElmoPipe(TrainablePipe):
         max_batch_tokens: int = 8192,
         store: Store = "layers",
         learn_rate_factor: float = 0.1,
-        cache_mb: int = 1024,
+        cache_mb: int = 2048,
         cache_file: str | None = None,
     ) -> None:
         if not frozen and "settings" in model.attrs and model.attrs["settings"].stateful:
