@@ -28,6 +28,7 @@ from typing import Annotated, Any
 
 import typer
 from spacy.util import load_config
+from thinc.api import Config
 
 from spacy_elmo.analysis.probing import random_weights
 from spacy_elmo.errors import CommandError
@@ -70,17 +71,21 @@ def train_floret(text: Path, folder: Path) -> int:
         return _FLORET_EPOCHS * sum(len(line.split()) for line in lines)
 
 
-def spacy_pretrain(text: Path, folder: Path, minutes: float = _MINUTES, more: Sequence[str] = ()) -> int:
+def spacy_pretrain(
+    text: Path, folder: Path, minutes: float = _MINUTES, more: Sequence[str] = (), of: Config | None = None
+) -> int:
     """Write model-last.bin, the average of the weights after some minutes.
 
     The order of the text is shuffled, because `spacy pretrain` reads it as it comes.
+
+    of: config of the one component whose tok2vec is trained; None: configs/ner.cfg.
     """
     lines = text.read_text(encoding="utf-8").splitlines()
     random_numbers.Random(0).shuffle(lines)
     shuffled, config = folder / "text.jsonl", folder / "config.cfg"
     with shuffled.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps({"text": line}) + "\n" for line in lines)
-    settings = pretraining_config(load_config("configs/ner.cfg"))
+    settings = pretraining_config(of or load_config("configs/ner.cfg"))
     settings["nlp"]["after_pipeline_creation"] = {"@callbacks": "spacy-elmo.NumpyGemm.v1"}  # it reads more words so
     settings.to_disk(config)
     _run(["pretrain", str(config), str(folder), "--paths.raw_text", str(shuffled), *more], 60 * minutes)

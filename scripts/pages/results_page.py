@@ -23,6 +23,7 @@ import typer
 from matplotlib import pyplot as plt
 from matplotlib.ticker import MaxNLocator, NullLocator
 
+from ..bilms.latin import SPACY_PRETRAIN, TREEBANKS
 from ..runs.experiments import (
     ABLATIONS,
     BASELINE,
@@ -47,7 +48,6 @@ from ..runs.experiments import (
     seeds_of,
     share_name,
 )
-from ..runs.latin import TREEBANKS
 from ..runs.train_runs import bilm_mark
 from ..shared import run_command
 
@@ -59,7 +59,7 @@ TRAINED = {VECTORS: "floret", PRETRAINED: "spacy_pretrain", SHORT: "short_bilm",
 BILMS = {ELMO: "en_mini", BOTH: "en_mini"}
 FILES = ("weights.hdf5", "softmax.hdf5")
 LATIN = ("pos_acc", "morph_acc", "lemma_acc", "dep_uas", "dep_las")
-LATIN_NETWORKS = ("x alone", "x with vectors", "[x; ELMo]", "[x with vectors; ELMo]")  # as compare names them
+LATIN_NETWORKS = ("x alone", SPACY_PRETRAIN, "x with vectors", "[x; ELMo]", "[x with vectors; ELMo]")
 LAYERS = ("layer 0", "layer 1", "layer 2")
 # Table 7 of Peters et al. 2018: forward perplexity before and after. By the name of a record, the question, its measure
 # and the paper's figures of the two LSTM layers

@@ -1,6 +1,6 @@
 """Latin: what `la_mini` brings to pipelines that are trained on five small treebanks, by `elmo compare`.
 
-    python -m scripts.runs.latin --data FOLDER --vectors VECTORS --seeds 3
+    python -m scripts.bilms.latin --data FOLDER --vectors VECTORS --text FILE --seeds 3
 
 A comparison that was stopped goes on. Two of the treebanks are for non-commercial use: nothing of them is shipped.
 """
@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import spacy
 import typer
+from spacy.training import Corpus
+from spacy.training.initialize import init_nlp
+from spacy.training.loop import train
+from spacy.util import load_config
 
 from ..assets import Data, get
+from ..runs.experiments import keep_result
 from ..shared import origin, read_lines, run_command, run_elmo
-from .experiments import keep_result
+from .embeddings import spacy_pretrain
 
 PARTS = ("train", "dev", "test")
 # of these treebanks a part is missing: which one is cut in two, and how many of its sentences are for training
 CUT = {"perseus": ("train", 1134), "ittb": ("dev", 1700), "llct": ("dev", 650)}
 TREEBANKS = {"udante": "UDante", "circse": "CIRCSE", "perseus": "Perseus", "ittb": "ITTB", "llct": "LLCT"}
+SPACY_PRETRAIN = "x from spacy pretrain"  # the other networks are named by `compare`
 SCORES = ("tag_acc", "pos_acc", "morph_acc", "lemma_acc", "dep_uas", "dep_las")
 UPDATES = 2000
 RATE = {"@schedules": "warmup_linear.v1", "warmup_steps": 100, "total_steps": UPDATES, "initial_rate": 0.002}
@@ -56,9 +63,27 @@ def write_parts(treebank: str, folder: Path) -> dict[str, Path]:
     return files
 
 
+def scores_from_pretrained(out: Path, seed: int, weights: Path) -> dict[str, Any]:
+    """Train x alone with tok2vecs that begin with the weights of `spacy pretrain`, and score the test part.
+
+    out: folder of a comparison.
+    """
+    parts = {part: str(out / "corpus" / f"{part}.spacy") for part in PARTS}
+    paths = {"paths.train": parts["train"], "paths.dev": parts["dev"]}
+    settings = {**SETTINGS, **paths, "system.seed": seed, "training.seed": seed}
+    nlp = init_nlp(load_config(out / "baseline.cfg", settings, interpolate=True))
+    for _, component in nlp.pipeline:
+        component.model.get_ref("tok2vec").from_bytes(weights.read_bytes())  # type: ignore[attr-defined]
+    folder = out / f"pretrained-{seed}"
+    train(nlp, folder)
+    best = spacy.load(folder / "model-best")
+    return best.evaluate(list(Corpus(parts["test"], gold_preproc=True)(best)))
+
+
 def main(
     data: Data = "",
     vectors: Annotated[str, typer.Option(help="Folder of spaCy's vectors of the same text; empty: without them")] = "",
+    text: Annotated[str, typer.Option(help="Text for half an hour of `spacy pretrain`; empty: without it")] = "",
     seeds: Annotated[int, typer.Option(help="Trainings of each network")] = 3,
 ) -> None:
     """Compare the networks on each treebank, and put their scores into results/latin.json."""
@@ -67,14 +92,25 @@ def main(
     options += ["--vectors", vectors] if vectors else []
     for name, value in SETTINGS.items():
         options += [f"--{name}", json.dumps(value)]
+    pretrained = Path("assets/latin_pretrained")
     for treebank in TREEBANKS:
         out = Path("training/latin", treebank)
         files = write_parts(treebank, Path("corpus/latin"))
-        parts = [text for part in PARTS for text in (f"--{part}", str(files[part]))]
+        parts = [option for part in PARTS for option in (f"--{part}", str(files[part]))]
         run_elmo("compare", str(out), *parts, "--seeds", str(seeds), *options)
-        for run in json.loads((out / "scores.json").read_text(encoding="utf-8"))["runs"]:
-            scores = {key: run["scores"][key] for key in SCORES}
-            keep_result("latin", f"{treebank}/{run['network']}/seed-{run['seed']}", {**origin(), "scores": scores})
+        runs = json.loads((out / "scores.json").read_text(encoding="utf-8"))["runs"]
+        found = [(run["network"], run["seed"], run["scores"]) for run in runs]
+        if text:
+            if not (pretrained / "model-last.bin").is_file():
+                pretrained.mkdir(parents=True, exist_ok=True)
+                one = load_config(out / "baseline.cfg")
+                one["nlp"]["pipeline"], one["components"] = ["tagger"], {"tagger": one["components"]["tagger"]}
+                spacy_pretrain(Path(text), pretrained, of=one)
+            weights = pretrained / "model-last.bin"
+            found += [(SPACY_PRETRAIN, seed, scores_from_pretrained(out, seed, weights)) for seed in range(seeds)]
+        for network, seed, scores in found:
+            kept = {key: scores[key] for key in SCORES}
+            keep_result("latin", f"{treebank}/{network}/seed-{seed}", {**origin(), "scores": kept})
 
 
 if __name__ == "__main__":
