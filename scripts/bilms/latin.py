@@ -73,7 +73,8 @@ def scores_from_pretrained(out: Path, seed: int, weights: Path) -> dict[str, Any
     settings = {**SETTINGS, **paths, "system.seed": seed, "training.seed": seed}
     nlp = init_nlp(load_config(out / "baseline.cfg", settings, interpolate=True))
     for _, component in nlp.pipeline:
-        component.model.get_ref("tok2vec").from_bytes(weights.read_bytes())  # type: ignore[attr-defined]
+        tok2vec = next(node for node in component.model.walk() if "encode" in node.ref_names)  # type: ignore[attr-defined]
+        tok2vec.from_bytes(weights.read_bytes())
     folder = out / f"pretrained-{seed}"
     train(nlp, folder)
     best = spacy.load(folder / "model-best")
