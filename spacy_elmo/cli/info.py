@@ -29,7 +29,7 @@ from ..formats.paths import refuse_address, sha256_of
 from ..formats.text import docs_in
 from ..formats.vectors import INDEX_NAME
 from ..formats.weights import read_weights, readers_of
-from ..modules.loading import EMBEDDED, card_language, embedded_files, find_bilm, warn_of_other_options
+from ..modules.loading import CARD, EMBEDDED, card_language, embedded_files, find_bilm, warn_of_other_options
 from ..modules.loading import OPTIONS as OPTIONS_FILE
 from ..modules.loading import WEIGHTS as WEIGHTS_FILE
 from ..pipeline.attributes import LAYERS, TOKENS, VECTORS, key
@@ -111,15 +111,17 @@ def _softmax_of(name: str) -> list[Path]:
 
 
 def _show_package(name: str, folder: Path) -> None:
+    """Print where a biLM that was installed or is embedded comes from: its distribution, licence and model card."""
     point = find_point(GROUP, name) if is_named(name) and name not in PUBLISHED else None
+    rows: Rows = []
     if point is not None and point.dist is not None:
         about = point.dist.metadata
-        rows = [
-            ("distribution", about["Name"]),
-            ("version", about["Version"]),
-            ("licence", next((about[key] for key in ("License-Expression", "License") if key in about), "not told")),
-            ("language", card_language(str(folder / OPTIONS_FILE)) or "not told"),
-        ]
+        licence = next((about[key] for key in ("License-Expression", "License") if key in about), "not told")
+        rows = [("distribution", about["Name"]), ("version", about["Version"]), ("licence", licence)]
+    if rows or name == EMBEDDED:
+        rows.append(("language", card_language(str(folder / OPTIONS_FILE)) or "not told"))
+        if (folder / CARD).is_file():
+            rows.append(("model card", str(folder / CARD)))
         msg.divider(f"{name}, package")
         msg.table(rows, max_col=100)
 

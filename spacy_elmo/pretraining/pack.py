@@ -204,6 +204,7 @@ def _relative_change(before: Mapping[str, Floats], after: Mapping[str, Floats]) 
 
 
 def _check_output(folder: Path, output: Path, force: bool) -> None:
+    output = output.resolve()  # also of missing/../m
     if output.exists() and not output.is_dir():
         raise CommandError(f"{output}: a file. Expected the name of a folder: change OUT.")
     if output.exists() and folder.exists() and output.samefile(folder):

@@ -124,6 +124,7 @@ def test_several_models(model: Path, golden: Path) -> None:
     output = run(golden / "random_a", golden / "random_b", EN_CORE, "en_core")
     assert output.count("weights all there") == 4
     assert output.count("en_core, the embedded one") == 2  # told of weights alone
+    assert "language en model card" in output
     assert "model the sizes of en_core, and of others" in run(EN_CORE / "options.json")
 
 

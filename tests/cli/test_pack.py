@@ -78,6 +78,7 @@ def test_options(model: Path, tmp_path: Path, golden: Path) -> None:
     [
         (("{tmp}/gone", "{tmp}/packed"), 1, "names no biLM: there is no such folder"),
         (("{tmp}/model", "{tmp}/model", "--force"), 1, "the folder to write are the same"),
+        (("{tmp}/model", "{tmp}/missing/../model", "--force"), 1, "the folder to write are the same"),
         (("{tmp}/model", "{tmp}/model/options.json"), 1, "options.json: a file"),
         (("{tmp}/model", "{tmp}/run", "--force"), 1, "the folder of a pretraining run"),
         (("{tmp}/model", "{tmp}/packed", "--mantissa-bits", "24"), 2, "--mantissa-bits"),
