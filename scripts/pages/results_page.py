@@ -489,16 +489,20 @@ def learned(runs: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def latin(records: Mapping[str, Any]) -> dict[str, str]:
-    """Return the scores on Latin treebanks, and the share of the errors of x alone that each network removes."""
+    """Return the scores on Latin treebanks, and the share of the errors of x alone that each network removes.
+
+    Networks that were not trained on each of them are left out.
+    """
     found: dict[str, dict[str, list[Mapping[str, float]]]] = {treebank: {} for treebank in TREEBANKS}
     for key, record in records.items():
         treebank, network, _ = key.split("/")
         found[treebank].setdefault(network, []).append(record["scores"])
-    alone, *others = LATIN_NETWORKS
-    head, rows = ["treebank", *LATIN_NETWORKS, "runs of each"], []
+    networks = [name for name in LATIN_NETWORKS if all(name in of for of in found.values())]
+    alone, *others = networks
+    head, rows = ["treebank", *networks, "runs of each"], []
     for treebank, of in found.items():
-        cells = [", ".join(percent(*(run[key] for run in of[name])) for key in LATIN) for name in LATIN_NETWORKS]
-        rows.append([TREEBANKS[treebank], *cells, ", ".join(str(len(of[name])) for name in LATIN_NETWORKS)])
+        cells = [", ".join(percent(*(run[key] for run in of[name])) for key in LATIN) for name in networks]
+        rows.append([TREEBANKS[treebank], *cells, ", ".join(str(len(of[name])) for name in networks)])
 
     def cut(key: str, network: str) -> str:
         errors = [[1 - mean(run[key] for run in of[name]) for name in (network, alone)] for of in found.values()]

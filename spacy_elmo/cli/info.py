@@ -29,7 +29,15 @@ from ..formats.paths import refuse_address, sha256_of
 from ..formats.text import docs_in
 from ..formats.vectors import INDEX_NAME
 from ..formats.weights import read_weights, readers_of
-from ..modules.loading import CARD, EMBEDDED, card_language, embedded_files, find_bilm, warn_of_other_options
+from ..modules.loading import (
+    CARD,
+    EMBEDDED,
+    embedded_files,
+    find_bilm,
+    is_embedded,
+    told_language,
+    warn_of_other_options,
+)
 from ..modules.loading import OPTIONS as OPTIONS_FILE
 from ..modules.loading import WEIGHTS as WEIGHTS_FILE
 from ..pipeline.attributes import LAYERS, TOKENS, VECTORS, key
@@ -118,8 +126,8 @@ def _show_package(name: str, folder: Path) -> None:
         about = point.dist.metadata
         licence = next((about[key] for key in ("License-Expression", "License") if key in about), "not told")
         rows = [("distribution", about["Name"]), ("version", about["Version"]), ("licence", licence)]
-    if rows or name == EMBEDDED:
-        rows.append(("language", card_language(str(folder / OPTIONS_FILE)) or "not told"))
+    if rows or is_embedded(name):
+        rows.append(("language", told_language(str(folder / OPTIONS_FILE)) or "not told"))
         if (folder / CARD).is_file():
             rows.append(("model card", str(folder / CARD)))
         msg.divider(f"{name}, package")

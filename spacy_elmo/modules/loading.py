@@ -83,7 +83,8 @@ def unknown_bilm_error(name: File) -> SettingsError:
     elif is_packed(name) and Path(name).exists():
         reason = "it is a packed file. Unpack it, and give its folder"
     names = list(dict.fromkeys([EMBEDDED, *folders_of_packages(), *KNOWN]))
-    meant = [f" Did you mean {near}?" for near in get_close_matches(os.fspath(name), [*names, *PUBLISHED], 1)]
+    near = get_close_matches(os.fspath(name), [*names, *PUBLISHED], 1)  # itself, if a file or folder hides it
+    meant = [f" Did you mean {one}?" for one in near if one != os.fspath(name)]
     return SettingsError(
         f"{shown(os.fspath(name))} names no biLM: {reason}.{''.join(meant)} Expected the folder of a biLM or of a "
         f"pretraining run, the name of one in a package ({', '.join(names)}), or of a published one "
@@ -278,13 +279,13 @@ def _naming(setting: str) -> Iterator[None]:
 
 CARD, CARD_CHARACTERS = "README.md", 100_000
 NAMES = {"english": "en"}  # cards of pretraining runs have the code
-ROW = re.compile(r"^\| language \| ([A-Za-z]+)\b", re.MULTILINE)
+ROW = re.compile(r"^\| language \| (.*?)(?: *\|)?$", re.MULTILINE)
 
 
-def card_language(options_file: str | None) -> str | None:
-    """Return spaCy's code of the language that the model card beside an options file names; it may be xx.
+def told_language(options_file: str | None) -> str | None:
+    """Return what the model card beside an options file says of the language; None if it says nothing, or is missing.
 
-    None, if there is no card, or it names no language that spaCy knows. options_file: None: of the embedded biLM.
+    options_file: None: of the embedded biLM.
     """
     try:
         with (expanded(options_file or embedded_files()[0]).parent / CARD).open(
@@ -293,8 +294,14 @@ def card_language(options_file: str | None) -> str | None:
             row = ROW.search(card.read(CARD_CHARACTERS))
     except (OSError, ValueError):  # ValueError: a path with a NUL character
         return None
-    if row is None:
+    return row[1] if row else None
+
+
+def card_language(options_file: str | None) -> str | None:
+    """Return spaCy's code of the language that a model card tells; it may be xx. None if it tells none of spaCy's."""
+    word = re.match(r"[A-Za-z]+\b", told_language(options_file) or "")
+    if word is None:
         return None
-    name = row[1].lower()
+    name = word[0].lower()
     code = NAMES.get(name, name)
     return code if find_spec(f"spacy.lang.{code}") is not None else None

@@ -122,7 +122,7 @@ def test_a_name_that_can_not_be_used(reason: str, package: Path, monkeypatch: py
     """All commands, and what is called in Python, tell the same."""
     Path("tune.cfg").write_text("[paths]\n", encoding="utf8")
     parts = {
-        "hidden": ["a file or folder of this name is in the current folder"],
+        "hidden": ["is in the current folder. Rename it, or work in another folder. Expected the folder of a biLM"],
         "misspelt": ["'en_mni' names no biLM: there is no such folder. Did you mean en_mini? Expected the folder"],
         "not installed": ["pip install ./packages/en_mini", "spacy-elmo-en-mini"],
         "lacks weights": ["weights.hdf5 missing", str(package), f"{package.name}:folder", "Install a copy"],

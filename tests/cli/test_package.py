@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     model_of().save(tmp_path / "model")
-    (tmp_path / "model" / "README.md").write_text("| language | la |\n", encoding="utf8")
+    (tmp_path / "model" / "README.md").write_text("| language | Old Oscan |\n", encoding="utf8")
     return tmp_path / "model"
 
 
@@ -46,7 +46,7 @@ def test_an_installed_package(model: Path, tmp_path: Path, monkeypatch: pytest.M
     assert {path.name for path in out.iterdir()} == folders
     for folder in folders:
         card = (out / folder / f"spacy_elmo_{folder}" / "README.md").read_text(encoding="utf8")
-        assert card.startswith("| language | la |\n" if folder == name else f"# {name}\n")
+        assert card.startswith("| language | Old Oscan |\n" if folder == name else f"# {name}\n")
         assert "\n\nInstall spacy-elmo first, and then this package." in card
     install(out / name, monkeypatch)
     if softmax == "apart":
@@ -61,7 +61,7 @@ def test_an_installed_package(model: Path, tmp_path: Path, monkeypatch: pytest.M
         weights = [LanguageModel.load(bilm).softmax.state_dict()["weight"] for bilm in (name, packed)]
         np.testing.assert_array_equal(*weights)
     told = run("info", name)
-    for row in (f"distribution spacy-elmo-la-{softmax}", "version 1.2.3", "licence CC0-1.0", "language la"):
+    for row in (f"distribution spacy-elmo-la-{softmax}", "version 1.2.3", "licence CC0-1.0", "language Old Oscan"):
         assert row in told
 
 

@@ -6,7 +6,7 @@ from statistics import mean, variance
 
 import pytest
 
-from scripts.pages.results_page import Runs, apart, main, mixes_line
+from scripts.pages.results_page import LATIN, LATIN_NETWORKS, TREEBANKS, Runs, apart, latin, main, mixes_line
 from scripts.pages.scale_tables import hours, tables
 from scripts.runs.experiments import TASKS
 
@@ -20,6 +20,15 @@ def test_the_committed_page_is_that_of_the_results(tmp_path: Path, monkeypatch: 
     assert made == (ROOT / "docs/results.md").read_text(encoding="utf-8"), "python -m scripts.pages.results_page"
     for plot in ("results_summary.png", "results_pretraining.png"):
         assert (tmp_path / plot).stat().st_size > 10_000
+
+
+def test_latin_without_a_network_that_was_not_trained_on_each_treebank() -> None:
+    networks = {"x alone": 0.5, "[x; ELMo]": 0.75}
+    keys = [(f"{treebank}/{name}/seed-0", score) for treebank in TREEBANKS for name, score in networks.items()]
+    keys.append((f"{next(iter(TREEBANKS))}/{LATIN_NETWORKS[1]}/seed-0", 0.6))
+    head, *_, last = latin({key: {"scores": dict.fromkeys(LATIN, score)} for key, score in keys})["latin"].splitlines()
+    assert head == "| treebank | x alone | [x; ELMo] | runs of each |"
+    assert last.split(" | ")[2] == "50.0, 50.0, 50.0, 50.0, 50.0"
 
 
 def test_figures_of_a_task_by_hand() -> None:
