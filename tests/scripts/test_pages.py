@@ -6,7 +6,8 @@ from statistics import mean, variance
 
 import pytest
 
-from scripts.pages.results_page import LATIN, LATIN_NETWORKS, TREEBANKS, Runs, apart, latin, main, mixes_line
+from scripts.bilms.latin import TREEBANKS
+from scripts.pages.results_page import LATIN, LATIN_NETWORKS, Runs, apart, latin, main, mixes_line
 from scripts.pages.scale_tables import hours, tables
 from scripts.runs.experiments import TASKS
 
