@@ -162,6 +162,8 @@ def _write(
         return
     own = of_bilm and (packed / CARD).exists()
     told = (packed / CARD).read_bytes() if own else "# {name}\n\n{description}.\n".format(**about).encode()
+    if licence and licence.encode() not in told:
+        told += f"\n## Licence\n\n{licence}\n".encode()
     (root / module / CARD).write_bytes(told + _INSTALLATION.encode() * (_INSTALLATION.encode() not in told))
 
 

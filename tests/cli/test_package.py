@@ -47,6 +47,7 @@ def test_an_installed_package(model: Path, tmp_path: Path, monkeypatch: pytest.M
     for folder in folders:
         card = (out / folder / f"spacy_elmo_{folder}" / "README.md").read_text(encoding="utf8")
         assert card.startswith("| language | Old Oscan |\n" if folder == name else f"# {name}\n")
+        assert "\n\n## Licence\n\nCC0-1.0\n" in card
         assert "\n\nInstall spacy-elmo first, and then this package." in card
     install(out / name, monkeypatch)
     if softmax == "apart":
