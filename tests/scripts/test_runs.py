@@ -10,7 +10,8 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.util import load_model_from_config
 from spacy.vocab import Vocab
 
-from scripts.runs import evaluate_runs, latin, train_runs
+from scripts.bilms import latin
+from scripts.runs import evaluate_runs, train_runs
 from scripts.runs.experiments import (
     ABLATIONS,
     CHANGES,
