@@ -71,13 +71,15 @@ def scores_from_pretrained(out: Path, seed: int, weights: Path) -> dict[str, Any
     parts = {part: str(out / "corpus" / f"{part}.spacy") for part in PARTS}
     paths = {"paths.train": parts["train"], "paths.dev": parts["dev"]}
     settings = {**SETTINGS, **paths, "system.seed": seed, "training.seed": seed}
-    folder = out / f"pretrained-{seed}"
-    if not (folder / "model-last").is_dir():
+    folder, begun = out / f"pretrained-{seed}", out / f"pretrained-{seed}.begun"
+    if not folder.is_dir():
         nlp = init_nlp(load_config(out / "baseline.cfg", settings, interpolate=True))
         for _, component in nlp.pipeline:
             tok2vec = next(node for node in component.model.walk() if "encode" in node.ref_names)  # type: ignore[attr-defined]
             tok2vec.from_bytes(weights.read_bytes())
-        train(nlp, folder)
+        begun.mkdir(exist_ok=True)
+        train(nlp, begun)
+        begun.rename(folder)  # spaCy writes model-last during training too
     best = spacy.load(folder / "model-best")
     return best.evaluate(list(Corpus(parts["test"], gold_preproc=True)(best)))
 
