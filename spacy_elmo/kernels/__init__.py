@@ -10,6 +10,7 @@ which checks it. A loop runs in the calling thread, which releases Python's lock
 import ctypes
 import hashlib
 import os
+import warnings
 from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -98,9 +99,13 @@ def open_library(path: Path) -> ctypes.CDLL | None:
 
 @lru_cache(maxsize=1)
 def load() -> ctypes.CDLL | None:
-    """The library of compiled loops, or None if torch must do their work. It is loaded once."""
+    """The library of compiled loops, or None if torch must do their work. It is loaded once; warns if it can't be."""
     path = None if os.environ.get(SWITCH) == "0" else library_path()
-    return None if path is None else open_library(path)
+    library = None if path is None else open_library(path)
+    if path is not None and library is None:  # as after `git pull` in a clone
+        message = f"{path} was built from other sources, or is damaged: torch does its work, several times slower. "
+        warnings.warn(message + "To build it again, install spacy_elmo again.", RuntimeWarning, stacklevel=2)
+    return library
 
 
 def allows(name: str) -> bool:

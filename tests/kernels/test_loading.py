@@ -81,6 +81,14 @@ def test_none_is_loaded_where_none_was_built(monkeypatch: pytest.MonkeyPatch, tm
     assert kernels.load() is None
 
 
+@pytest.mark.usefixtures("anew")
+def test_a_library_that_can_not_be_used_is_told_of(monkeypatch: pytest.MonkeyPatch, copied: Path) -> None:
+    Path(copied.parent, "inference", "layers.c").write_text("/* changed */")
+    monkeypatch.setattr(kernels, "library_path", lambda: copied)
+    with pytest.warns(RuntimeWarning, match="built from other sources, or is damaged.*install spacy_elmo again"):
+        assert kernels.load() is None
+
+
 @pytest.mark.usefixtures("anew", "compiled")
 @pytest.mark.parametrize(("value", "loaded"), [("0", False), ("1", True), ("", True)])
 def test_the_switch(monkeypatch: pytest.MonkeyPatch, value: str, loaded: bool) -> None:
