@@ -34,8 +34,6 @@ from spacy_elmo.tasks.roles import PREDICATES, roles_key
 from .assets import prepared_or_given
 from .shared import read_lines, run_command, write_docs
 
-SENTENCES = "sentences"  # a span group, because spaCy gives predicted docs no sentences of the corpus
-
 
 @contextmanager
 def expecting(what: str, place: object) -> Iterator[None]:
@@ -47,10 +45,7 @@ def expecting(what: str, place: object) -> Iterator[None]:
 
 
 def blocks(path: Path, *marks: str) -> Iterator[list[tuple[int, str]]]:
-    """Yield the lines between blank ones, with their numbers, and an empty block for each line that begins with a mark.
-
-    Lines with nothing but blanks and tabs are blank.
-    """
+    """Yield the lines, with their numbers, between those that begin with a mark or have nothing but blanks and tabs."""
     block: list[tuple[int, str]] = []
     for number, line in enumerate([*read_lines(path), ""], 1):
         marked = line.startswith(marks or ("\0",))
@@ -59,8 +54,6 @@ def blocks(path: Path, *marks: str) -> Iterator[list[tuple[int, str]]]:
             continue
         if block:
             yield block
-        if marked:
-            yield []
         block = []
 
 
@@ -74,22 +67,17 @@ def begun(lengths: Iterable[int]) -> list[bool | int | None]:
 _TAG = re.compile(r"O|[BI]-[^\s,]+")
 
 
-def conll(
-    source: Path,
-    target: Path,
-    articles: Annotated[bool, typer.Option("--articles", help="A doc for each article, not for each sentence")] = False,
-) -> None:
-    """Convert entities in two columns (word, tab, BIO tag), a doc for each sentence, tweet or article.
+def conll(source: Path, target: Path) -> None:
+    """Convert entities in two columns (word, tab, BIO tag), a doc for each sentence or tweet.
 
     `spacy convert` joins sentences whose separator is not quite empty (WNUT-17's training part has a tab in it), and
     stops at lines without a word (Broad Twitter has some). Words keep the blanks inside them; a line without a word
-    and with the tag O is left out. A line with -DOCSTART- begins an article. An entity may begin with I-.
+    and with the tag O is left out. A line with -DOCSTART- is left out. An entity may begin with I-.
     """
     vocab = Vocab()
 
     def docs() -> Iterator[Doc]:
-        article: list[list[tuple[str, str]]] = []
-        for block in [*blocks(source, "-DOCSTART-"), []]:
+        for block in blocks(source, "-DOCSTART-"):
             sentence = []
             for number, line in block:
                 word, _, tag = (part.strip() for part in line.partition("\t"))
@@ -97,18 +85,11 @@ def conll(
                     form = "a word, a tab and a tag, which is O, or B- or I- and a type"
                     raise CorpusError(f"{source}, line {number}: got {line!r}. Expected {form}.")
                 sentence += [(word, tag)] if word else []
-            article += [sentence] if sentence else []
-            if not article or (articles and block):
-                continue
-            starts = begun(map(len, article))
-            doc = Doc(vocab, words=[word for one in article for word, _ in one], sent_starts=starts)
-            # no entity goes on in the next sentence
-            tags = [tag for one in article for tag in iob_to_biluo([tag for _, tag in one])]
-            doc.set_ents(biluo_tags_to_spans(doc, tags), default="outside")
-            if articles:
-                doc.spans[SENTENCES] = list(doc.sents)
-            yield doc
-            article = []
+            if sentence:
+                doc = Doc(vocab, words=[word for word, _ in sentence], sent_starts=begun([len(sentence)]))
+                tags = iob_to_biluo([tag for _, tag in sentence])
+                doc.set_ents(biluo_tags_to_spans(doc, tags), default="outside")
+                yield doc
 
     write_docs(source, docs(), target)
 
@@ -164,8 +145,6 @@ def roles(source: Path, target: Path) -> None:
 
     def docs() -> Iterator[Doc]:
         for block in blocks(source, "# "):
-            if not block:
-                continue
             with expecting(form, f"{source}, line {block[0][0]}"):
                 words, *columns = zip(*(line.split("\t") for _, line in block), strict=True)
                 predicates = [place for place, frame in enumerate(columns[_FRAME - 1]) if frame != "-"]
@@ -190,7 +169,7 @@ def _novel(path: Path, vocab: Vocab) -> Doc:
     words: list[str] = []
     clusters: dict[str, list[tuple[int, int]]] = defaultdict(list)
     opened: dict[str, list[int]] = defaultdict(list)
-    sentences = [block for block in blocks(path, "#begin document", "#end document") if block]
+    sentences = [block for block in blocks(path, "#begin document", "#end document")]
     for number, line in (numbered for block in sentences for numbered in block):
         columns = line.split("\t")
         form = (

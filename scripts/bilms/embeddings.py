@@ -1,7 +1,6 @@
 """Make what is compared with the embedded biLM, in assets/, and write what training it took to results/.
 
     OMP_NUM_THREADS=1 python -m scripts.bilms.embeddings train floret wikipedia.txt
-    python -m scripts.bilms.embeddings random               # a biLM with random weights, as training initialises it
     python -m scripts.bilms.embeddings tune ner ner_wnut17  # the embedded one, on the text of tasks
 
 floret: static vectors, which the paper's x had too, with the settings of spaCy's own example
@@ -30,25 +29,14 @@ import typer
 from spacy.util import load_config
 from thinc.api import Config
 
-from spacy_elmo.analysis.probing import random_weights
 from spacy_elmo.errors import CommandError
-from spacy_elmo.formats import read_options, write_options, write_weights
 
-from ..runs.experiments import ELMO, MINI, keep_result, minutes_since, tasks_of
+from ..runs.experiments import ELMO, keep_result, minutes_since, tasks_of
 from ..runs.train_runs import bilm_mark, network_config, pretraining_config
 from ..shared import origin, run_command, run_elmo
 
 _MINUTES, _FLORET_EPOCHS, _BILM_TOKENS = 30, 5, 15_500_000
 _LSTM = "512"  # in half an hour it learns more than the default: docs/pretraining.md, "Muon"
-
-
-def random() -> None:
-    """Write a biLM of en_mini's sizes with random weights to assets/random_bilm."""
-    folder = Path("assets/random_bilm")
-    folder.mkdir(parents=True, exist_ok=True)
-    options = read_options(Path(MINI, "options.json"))
-    write_weights(folder / "weights.hdf5", options, random_weights(options, 0))
-    write_options(folder / "options.json", options)
 
 
 # Each writes its files to a folder, and returns how many words were read
@@ -153,7 +141,7 @@ def train(
     keep_result("embeddings", embedding, {"minutes": minutes_since(begin), "words": words, **origin()})
 
 
-def tuned(train: str, dev: str, output: Path, bilm: str = MINI, more: Sequence[str] = ()) -> dict[str, Any]:
+def tuned(train: str, dev: str, output: Path, bilm: str = "en_core", more: Sequence[str] = ()) -> dict[str, Any]:
     """Write the files of a biLM that was tuned as in the paper's appendix A.1, and return what was measured.
 
     It reads the tokens and sentences of .spacy files, without the labels. The weights that are best on `dev` are kept.
@@ -179,8 +167,8 @@ def tune(tasks: list[str]) -> None:
     for task in tasks_of(tasks):
         paths = network_config(task, task.networks[ELMO])["paths"]
         measured = tuned(paths["train"], paths["dev"], Path("assets/tuned", task.name))
-        keep_result("tuned", task.name, {**measured, **origin(), "bilm": bilm_mark(f"{MINI}/weights.hdf5")})
+        keep_result("tuned", task.name, {**measured, **origin(), "bilm": bilm_mark()})
 
 
 if __name__ == "__main__":
-    run_command(random, train, tune)
+    run_command(train, tune)

@@ -25,18 +25,14 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 
 from ..bilms.latin import SPACY_PRETRAIN, TREEBANKS
 from ..runs.experiments import (
-    ABLATIONS,
+    ABLATION,
     BASELINE,
     BOTH,
-    BOTH_CORE,
-    CARRIED,
     CHANGES,
-    CORE,
     ELMO,
     MINI,
     NETWORKS,
     PRETRAINED,
-    RANDOM,
     SHARES,
     SHORT,
     TASKS,
@@ -51,12 +47,12 @@ from ..runs.experiments import (
 from ..runs.train_runs import bilm_mark
 from ..shared import run_command
 
-SHOWN = (BASELINE, ELMO, RANDOM, VECTORS, BOTH, CORE, BOTH_CORE)  # in the sections of the tasks
-PAIRS = ((ELMO, BASELINE), (ELMO, RANDOM), (ELMO, VECTORS), (BOTH, VECTORS), (BOTH, ELMO), (CORE, ELMO))
+SHOWN = (BASELINE, ELMO, MINI, VECTORS, BOTH)  # in the tables of the tasks
+PAIRS = ((ELMO, BASELINE), (ELMO, MINI), (ELMO, VECTORS), (BOTH, VECTORS), (BOTH, ELMO))
 INSTEAD = ((VECTORS, ELMO), (VECTORS, SHORT))
 # by network: of which embedding, and of which biLM, the training is told
 TRAINED = {VECTORS: "floret", PRETRAINED: "spacy_pretrain", SHORT: "short_bilm", BOTH: "floret"}
-BILMS = {ELMO: "en_mini", BOTH: "en_mini"}
+BILMS = {ELMO: "en_core", MINI: "en_mini", BOTH: "en_core"}
 FILES = ("weights.hdf5", "softmax.hdf5")
 LATIN = ("pos_acc", "morph_acc", "lemma_acc", "dep_uas", "dep_las")
 LATIN_NETWORKS = ("x alone", SPACY_PRETRAIN, "x with vectors", "[x; ELMo]", "[x with vectors; ELMo]")
@@ -85,10 +81,6 @@ def percent(*shares: float) -> str:
 
 def whole(share: float) -> str:
     return f"{100 * share:.0f} %"
-
-
-def difference(cut: float) -> str:
-    return f"{whole(abs(cut))} {'fewer' if cut > 0 else 'more'} errors" if round(100 * cut) else "as many errors"
 
 
 def spread(values: Sequence[float], with_range: bool = False) -> str:
@@ -222,19 +214,18 @@ def of_all(all_runs: Sequence[Runs], one: str, other: str) -> list[tuple[str, li
     return [(runs.title, runs.values(one), runs.values(other)) for runs in all_runs]
 
 
-def summary(all_runs: Sequence[Runs], ablations: Sequence[Runs]) -> dict[str, str]:
+def summary(all_runs: Sequence[Runs], ablation: Runs) -> dict[str, str]:
     """Return what the runs say in the main."""
     pairs = {
         "elmo": (ELMO, BASELINE),
         "vectors": (VECTORS, BASELINE),
         "added": (BOTH, VECTORS),
-        "random": (RANDOM, BASELINE),
+        "mini": (MINI, BASELINE),
     }
     cuts = {name: {runs.title: runs.cut(*pair) for runs in all_runs} for name, pair in pairs.items()}
     parts: dict[str, str] = {}
     for name, of_tasks in cuts.items():
-        shown = difference if name == "random" else whole
-        parts |= {f"{name}_mean": shown(mean(of_tasks.values())), f"{name}_ends": ends(of_tasks, shown)}
+        parts |= {f"{name}_mean": whole(mean(of_tasks.values())), f"{name}_ends": ends(of_tasks, whole)}
     ahead = [title for title, cut in cuts["vectors"].items() if cut > cuts["elmo"][title]]
     paces = [pace[1] / pace[0] for runs in all_runs if (pace := runs.pace())]
     speeds = {}
@@ -242,44 +233,32 @@ def summary(all_runs: Sequence[Runs], ablations: Sequence[Runs]) -> dict[str, st
         if "elmo/speed" in runs.records:
             elmo, alone = (runs.records[f"{name}/speed"]["words_per_second"] for name in (ELMO, BASELINE))
             speeds[runs.title] = elmo / alone
-    found = []  # with which shares of the training part [x; ELMo] is as good as x alone with all of it
-    for runs in ablations:
-        dev = [value for other in all_runs if other.title == runs.title for value in other.dev(BASELINE)]
-        for share in (*SHARES, 100) if dev else ():
-            if (score := runs.values(share_name(ELMO, share))[0]) >= mean(dev):
-                said = f"[x; ELMo] has {percent(score)}, and x alone with all of it {percent(*dev)}"
-                found.append(f"with {share} % of that of {runs.title}, {said}")
-                break
-    mark = bilm_mark(f"{MINI}/weights.hdf5")
-    earlier = any(run["bilm"] != mark for runs in ablations for run in runs.of(ELMO))
-    weights = ", with earlier weights of `en_mini`" if earlier else ""
+    # with which share of the training part [x; ELMo] is as good as x alone with all of it
+    dev = next(runs for runs in all_runs if runs.title == ablation.title).dev(BASELINE)
+    scores = {share: ablation.values(share_name(ELMO, share))[0] for share in (*SHARES, 100)}
+    share, score = next(one for one in scores.items() if one[1] >= mean(dev))
+    found = f"with {share} % of that of {ablation.title}, [x; ELMo] has {percent(score)}"
     return parts | {
         "vectors_ahead": "; ".join(ahead) or "no task",
         "pace_ends": f"{whole(min(paces))} to {whole(max(paces))}",
-        "least_shares": f"{'; '.join(found)} (the development part; one run{weights})",
+        "least_share": f"{found}, and x alone with all of it {percent(*dev)} (the development part; one run)",
         "speed_ends": ends(speeds, whole),
     }
 
 
 def all_tasks(all_runs: Sequence[Runs]) -> dict[str, str]:
-    rows, of_core, columns = [], [], (BASELINE, VECTORS, ELMO, BOTH)
-    five = (BASELINE, ELMO, CORE, VECTORS, BOTH, BOTH_CORE)
+    rows = []
     for runs in all_runs:
         verdict = {True: "yes", False: "no", None: ""}[apart(runs.values(BASELINE), runs.values(ELMO))]
         paper = f"{runs.task.paper[0]:.1f} %, {runs.task.paper[1]}" if runs.task.paper else ""
-        cells = [runs.title, runs.measure, *runs.means(*columns), *runs.cuts(ELMO), verdict, *runs.cuts(VECTORS, BOTH)]
-        rows.append([*cells, f"{100 * runs.cut(BOTH, VECTORS):.1f} %", paper, runs.numbers(*columns)])
-        if runs.of(CORE):
-            shown = [percent(*runs.values(name)) if runs.of(name) else "" for name in five]
-            cut = f"{100 * runs.cut(BOTH_CORE, VECTORS):.1f} %" if runs.of(BOTH_CORE) else ""
-            of_core.append([runs.title, *shown, *runs.cuts(ELMO, CORE), cut, runs.numbers(*five)])
-    head = ["task", "measure", *titles(*columns), "cut: ELMo", "beyond seeds", "cut: vectors", "cut: both"]
-    head += ["cut of ELMo beside vectors", "the paper's", "runs of each"]
-    verdict = apart_line("Do [x; ELMo] and x with static vectors differ", of_all(all_runs, ELMO, VECTORS))
-    core_head = ["task", *titles(*five), "cut: en_mini", "cut: en_core"]
-    core_head += ["cut of en_core beside vectors", "runs of each"]
-    of_both = apart_line("Do [x; ELMo] with en_core and with en_mini differ", of_all(all_runs, CORE, ELMO))
-    return {"cuts": table(head, rows, verdict), "core_cuts": table(core_head, of_core, of_both)}
+        cells = [runs.title, runs.measure, *runs.means(*SHOWN), *runs.cuts(ELMO), verdict]
+        cells += [*runs.cuts(MINI, VECTORS, BOTH), f"{100 * runs.cut(BOTH, VECTORS):.1f} %"]
+        rows.append([*cells, paper, runs.numbers(*SHOWN)])
+    head = ["task", "measure", *titles(*SHOWN), "cut: ELMo", "beyond seeds", "cut: en_mini", "cut: vectors"]
+    head += ["cut: both", "cut of ELMo beside vectors", "the paper's", "runs of each"]
+    pairs = (("[x; ELMo] and x with static vectors", VECTORS), ("[x; ELMo] and [x; en_mini]", MINI))
+    verdicts = [apart_line(f"Do {both} differ", of_all(all_runs, ELMO, other)) for both, other in pairs]
+    return {"cuts": table(head, rows, *verdicts)}
 
 
 def of_task(runs: Runs, data: str, tried: str) -> str:
@@ -328,7 +307,7 @@ def mixes_line(runs: Runs) -> str:
 
 
 def read_paragraphs(runs: Runs) -> dict[str, Any]:
-    """Return what the scores are in paragraphs that `en_mini` has read, and in the others."""
+    """Return what the scores are in paragraphs that the biLM has read, and in the others."""
     record, key, found = runs.records["read"], next(iter(runs.task.measures)), []
     result = record["result"]
     for part, title in (("read", "of these paragraphs"), ("others", "of the others")):
@@ -344,7 +323,7 @@ def read_paragraphs(runs: Runs) -> dict[str, Any]:
 def alternatives(ner: Runs, embeddings: Mapping[str, Any], learning: Mapping[str, Any]) -> dict[str, str]:
     """Return what a user would take instead of the embedded biLM."""
     rows = []
-    for name in (BASELINE, VECTORS, PRETRAINED, SHORT, ELMO, BOTH):
+    for name in (BASELINE, VECTORS, PRETRAINED, SHORT, MINI, ELMO, BOTH):
         trained = [(one["minutes"], one["words"]) for key, one in embeddings.items() if key == TRAINED.get(name)]
         for run in learning.values():
             if run["bilm"] == BILMS.get(name):
@@ -393,42 +372,33 @@ def paces(all_runs: Sequence[Runs]) -> dict[str, str]:
     return {"paces": table(["task", "updates, x alone", "updates, [x; ELMo]", "evaluated every", "reached in"], rows)}
 
 
-def changes(ablations: Sequence[Runs], all_runs: Sequence[Runs]) -> dict[str, str]:
+def changes(runs: Runs, all_runs: Sequence[Runs]) -> dict[str, str]:
     """Return what single changes make, and shares of the training part."""
-    networks = {name: network.title for runs in ablations for name, network in runs.task.networks.items()}
-    names, rows, head, lines = (BASELINE, ELMO, *CHANGES, CARRIED), [], ["network"], []
+    names = (BASELINE, ELMO, *CHANGES)
+    rows = []
     for name in names:
-        cells = []
-        for runs in ablations:
-            if of_network := runs.of(name):
-                points = round(100 * (mean(runs.values(name)) - mean(runs.values(ELMO))), 1) + 0.0  # no "-0.0"
-                minutes = min(run["minutes"] for run in of_network)
-                cells += [*runs.means(name), "" if name == ELMO else f"{points:+.1f}", f"{minutes:.0f}"]
-            else:
-                cells += [""] * 3
-        rows.append([networks[name], *cells])
-    for runs in ablations:
-        head += [f"{runs.title}: {runs.measure}", "difference", "minutes"]
-        said = facts([run for name in names for run in runs.of(name)], "commit", "machine", "bilm")
-        lines.append(f"- {runs.title}: {said}. {doubt(runs)}")
-    named = {runs.title: runs for runs in all_runs}
-    pairs = [(runs, name) for runs in ablations if runs.title in named for name in (BASELINE, ELMO)]
+        points = round(100 * (mean(runs.values(name)) - mean(runs.values(ELMO))), 1) + 0.0  # no "-0.0"
+        minutes = min(run["minutes"] for run in runs.of(name))
+        cells = [*runs.means(name), "" if name == ELMO else f"{points:+.1f}", f"{minutes:.0f}"]
+        rows.append([runs.task.networks[name].title, *cells])
+    said = facts([run for name in names for run in runs.of(name)], "commit", "machine", "bilm")
+    pair = (BASELINE, ELMO)
     shares = [
-        [f"{share} %", *(percent(*runs.values(share_name(name, share))) for runs, name in pairs)]
-        for share in (*SHARES, 100)
+        [f"{share} %", *(percent(*runs.values(share_name(name, share))) for name in pair)] for share in (*SHARES, 100)
     ]
-    shares.append(["100 %, to the end", *(percent(*named[runs.title].dev(name)) for runs, name in pairs)])
-    of_shares = ["training part", *(f"{runs.title}: {NETWORKS[name].title}" for runs, name in pairs)]
-    said = "\n".join(lines)
-    return {"ablations_sources": said, "ablations": table(head, rows), "shares": table(of_shares, shares)}
+    whole_run = next(one for one in all_runs if one.title == runs.title)
+    shares.append(["100 %, to the end", *(percent(*whole_run.dev(name)) for name in pair)])
+    return {
+        "ablation_source": f"{said}. {doubt(runs)}",
+        "ablation": table(["network", runs.measure, "difference", "minutes"], rows),
+        "shares": table(["training part", *titles(*pair)], shares),
+    }
 
 
 def doubt(runs: Runs) -> str:
     """Return which networks differ from [x; ELMo] by more than seeds make likely, if all deviate as it does."""
     values = runs.values(ELMO)
     n = len(values)
-    if n < 2:
-        return "One run of each: how much another seed changes a score was not measured."
     deviation = statistics.stdev(values)
     least, of_two = (100 * STUDENT[n - 1] * deviation * math.sqrt(1 + 1 / count) for count in (n, 1))
     far = [
@@ -448,7 +418,7 @@ def doubt(runs: Runs) -> str:
 
 def bilms(records: Mapping[str, Any]) -> dict[str, str]:
     """Return what was measured of the biLMs, and of copies with fewer bits."""
-    names = sorted((name for name in records if name != "bits"), reverse=True)  # en_mini first
+    names = sorted(name for name in records if name != "bits")
     results = [records[name]["result"] for name in names]
     rows = [["weights, first digits of the SHA-256", *(one["weights"] for one in results)]]
     rows.append(["parameters", *(f"{one['parameters']:,}" for one in results)])
@@ -548,7 +518,7 @@ def plot_summary(path: Path, all_runs: Sequence[Runs]) -> dict[str, str]:
     bars = (("x alone", -0.2, "tab:blue"), ("x with static vectors", 0.2, "tab:orange"))
     for widths, (name, shift, color) in zip(cuts, bars):
         places = [number + shift for number in range(len(widths))]
-        axes.barh(places, widths, color=color, height=0.38, label=f"en_mini beside {name}")
+        axes.barh(places, widths, color=color, height=0.38, label=f"beside {name}")
         for y, width in zip(places, widths):
             axes.text(0.3, y, f"{width:.1f}", va="center", fontsize=8, color="white" if width > 3 else "black")
     papers = [(number, runs.task.paper[0]) for number, runs in enumerate(all_runs) if runs.task.paper]
@@ -600,27 +570,24 @@ def main(
     seeds: Seeds = "0 1 2",
 ) -> None:
     """Write the page of results and its plots."""
-    all_runs, ablations = (
-        [Runs(task, read_results(task.name), seeds_of(seeds)) for task in tasks] for tasks in (TASKS, ABLATIONS)
-    )
+    *all_runs, ablation = (Runs(task, read_results(task.name), seeds_of(seeds)) for task in (*TASKS, ABLATION))
     learning, of_tuned = read_results("pretraining"), read_results("tuned")
-    in_order = sorted(learning.values(), key=lambda run: (run["bilm"] != "en_mini", run["tokens_before"]))
+    in_order = sorted(learning.values(), key=lambda run: (run["bilm"], run["tokens_before"]))
     with Path(__file__).with_name("tasks.tsv").open(encoding="utf-8", newline="") as file:
         _, *said = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
     sections = [of_task(runs, *about) for runs, (_, *about) in zip(all_runs, said) if any(map(runs.of, SHOWN))]
     parts: dict[str, Any] = {
-        "mark": bilm_mark(f"{MINI}/weights.hdf5"),
-        "core_mark": bilm_mark(),
+        "mark": bilm_mark(),
         "tasks": "\n\n".join(sections),
     }
     for make in (
-        partial(summary, all_runs, ablations),
+        partial(summary, all_runs, ablation),
         partial(all_tasks, all_runs),
         partial(read_paragraphs, next(runs for runs in all_runs if runs.task.name == "answers")),
         partial(alternatives, all_runs[0], read_results("embeddings"), learning),
         partial(tuned, [runs for runs in all_runs if runs.task.name in of_tuned], of_tuned),
         partial(paces, all_runs),
-        partial(changes, ablations, all_runs),
+        partial(changes, ablation, all_runs),
         partial(bilms, read_results("bilms")),
         partial(learned, in_order),
         partial(latin, read_results("latin")),

@@ -34,7 +34,6 @@ class Network(NamedTuple):
     places: tuple[str, ...] = ()  # where ELMo stands, of "input" and "output"; empty: as in the config
     blocks: Mapping[str, Mapping[str, Any]] = {}  # sections that are put into the config
     share: int = 100  # of the training part that it learns from, in %
-    core: bool = False  # whether it has the embedded biLM, en_core; else en_mini, if its settings name no other
 
 
 def files_of(folder: str) -> dict[str, str]:
@@ -47,18 +46,14 @@ def _other_bilm(title: str, folder: str) -> Network:
     return Network(title, settings=files_of(folder))
 
 
-BASELINE, ELMO, RANDOM, VECTORS, BOTH = "baseline", "elmo", "random", "vectors", "vectors_elmo"
-CORE, BOTH_CORE = "core", "vectors_core"
-MINI = "packages/en_mini/spacy_elmo_en_mini"
-TUNED, PRETRAINED, SHORT, CARRIED = "tuned", "pretrained", "short_bilm", "carried"
+BASELINE, ELMO, MINI, VECTORS, BOTH = "baseline", "elmo", "mini", "vectors", "vectors_elmo"
+TUNED, PRETRAINED, SHORT = "tuned", "pretrained", "short_bilm"
 NETWORKS = {
     BASELINE: Network("x alone", elmo=False),
     ELMO: Network("[x; ELMo]"),
-    RANDOM: _other_bilm("[x; biLM with random weights]", "assets/random_bilm"),
+    MINI: _other_bilm("[x; en_mini]", "packages/en_mini/spacy_elmo_en_mini"),
     VECTORS: Network("x with static vectors", elmo=False, vectors=True),
     BOTH: Network("[x with static vectors; ELMo]", vectors=True),
-    CORE: Network("[x; ELMo] with en_core", core=True),
-    BOTH_CORE: Network("[x with static vectors; ELMo] with en_core", vectors=True, core=True),
     TUNED: _other_bilm("[x; tuned]", "assets/tuned/{task}"),
     # trained for half an hour of one core, as the vectors are (scripts/bilms/embeddings.py)
     PRETRAINED: Network("x initialised by `spacy pretrain`", elmo=False, pretrained=True),
@@ -138,7 +133,6 @@ CHANGES = {
     "batch_norm": Network("layer norm of each batch", mix={"layer_norm": "batch"}),
     "input": Network("ELMo at the input alone", places=("input",)),
     "output": Network("ELMo at the output alone", places=("output",)),
-    "both": Network("ELMo at the input and the output", places=("input", "output")),
     "tuned": Network("the biLM tuned, its learning rate a tenth", settings=_UNFROZEN),
     "unfrozen": Network("the biLM unfrozen from the top", settings=_UNFROZEN, blocks=_UNFREEZING),
     "float16": Network("layers in float16", settings={"components.elmo.store": "layers_float16"}),
@@ -150,52 +144,19 @@ def share_name(network: str, share: int) -> str:
     return network if share == 100 else f"{network}_{share}"
 
 
-def _ablation(name: str, of: Task, dev: str, place: str, more: Mapping[str, Any] = {}) -> Task:
-    """Return a task like another one with these networks. place: where ELMo stands in its config: that is no change."""
+def _ablation(name: str, of: Task, dev: str) -> Task:
     networks = {name: NETWORKS[name] for name in (BASELINE, ELMO)} | CHANGES
     for share in SHARES:
         networks |= {share_name(name, share): NETWORKS[name]._replace(share=share) for name in (BASELINE, ELMO)}
-    del networks[place]
-    settings = {**of.settings, **_LENGTH, **more}
-    return of._replace(name=name, settings=settings, tests={"dev": dev}, networks=networks)
+    return of._replace(name=name, settings={**of.settings, **_LENGTH}, tests={"dev": dev}, networks=networks)
 
 
-def _articles() -> Task:
-    """Return newswire whose docs are articles. In docs of one sentence there is no state to carry.
-
-    The biLM reads the corpus's sentences, which are span groups: spaCy's reader drops the starts of sentences.
-    """
-    paths = {f"paths.{part}": f"corpus/ner_newswire/{part}_articles.spacy" for part in ("train", "dev")}
-    given = {"@augmenters": "spacy-elmo.GivenSpans.v1", "keys": ["sentences"]}
-    blocks = {
-        "corpora.train.augmenter": given,
-        "corpora.dev.augmenter": given,
-        "components.elmo.model.get_spans": {"@span_getters": "spacy-elmo.span_groups.v1", "keys": ["sentences"]},
-    }
-    carried = Network("the state carried through an article", settings={"components.elmo.model.stateful": True})
-    return _NEWSWIRE._replace(
-        name="ablations_articles",
-        title=f"{_NEWSWIRE.title}, a doc for each article",
-        settings={**_NEWSWIRE.settings, **_LENGTH, **paths},
-        tests={"dev": paths["paths.dev"]},
-        given=("sentences",),
-        networks={ELMO: NETWORKS[ELMO]._replace(blocks=blocks), CARRIED: carried._replace(blocks=blocks)},
-    )
-
-
-ABLATIONS = (
-    _ablation("ablations_newswire", _NEWSWIRE, "corpus/ner_newswire/dev.spacy", "both"),
-    # min_action_freq: else the parser has no labels that are rare in a small share
-    _ablation(
-        "ablations_ewt", _EWT, "corpus/tagger/en_ewt-ud-dev.spacy", "input", {"components.parser.min_action_freq": 1}
-    ),
-    _articles(),
-)
+ABLATION = _ablation("ablations_newswire", _NEWSWIRE, "corpus/ner_newswire/dev.spacy")
 
 
 def tasks_of(names: Sequence[str]) -> list[Task]:
-    """Return the tasks of these names; of "all": those that are no ablations. Raises CommandError."""
-    tasks = {task.name: task for task in (*TASKS, *ABLATIONS)}
+    """Return the tasks of these names; of "all": but for the ablation. Raises CommandError."""
+    tasks = {task.name: task for task in (*TASKS, ABLATION)}
     if list(names) == ["all"]:
         return list(TASKS)
     if unknown := [name for name in names if name not in tasks]:

@@ -31,7 +31,7 @@ from spacy_elmo.formats.paths import sha256_of
 from spacy_elmo.modules.loading import embedded_files
 
 from ..shared import origin, run_command, write_docs
-from .experiments import MINI, Gpu, Network, Networks, Seeds, Task, files_of, folder_of, networks_of, seeds_of, tasks_of
+from .experiments import Gpu, Network, Networks, Seeds, Task, folder_of, networks_of, seeds_of, tasks_of
 
 _PLACES = {"input": "elmo", "output": "output_elmo"}  # the settings of ElmoTok2Vec
 _OTHER_BILMS = ("bilm", "options_file", "weight_file")  # settings with which a pipe reads another one
@@ -52,8 +52,7 @@ def network_config(task: Task, network: Network) -> Config:
     """Return the config with which a network of a task is trained, made of one of the task's two configs."""
     path = Path("configs", f"{task.config}{'_elmo' if network.elmo else ''}.cfg")
     config = load_config(path)
-    mini = files_of(MINI) if network.elmo and not network.core else {}
-    settings: dict[str, Any] = {**task.settings, **mini, **network.settings}
+    settings: dict[str, Any] = {**task.settings, **network.settings}
     for name, value in {**settings, **network.blocks}.items():
         *within, key = name.split(".")
         section: dict[str, Any] = config

@@ -13,7 +13,7 @@ from spacy.vocab import Vocab
 from scripts.bilms import latin
 from scripts.runs import evaluate_runs, train_runs
 from scripts.runs.experiments import (
-    ABLATIONS,
+    ABLATION,
     CHANGES,
     TASKS,
     keep_result,
@@ -43,7 +43,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("task", [*TASKS, *ABLATIONS], ids=lambda task: task.name)
+@pytest.mark.parametrize("task", [*TASKS, ABLATION], ids=lambda task: task.name)
 def test_networks_differ_in_what_they_are_named_for(project: Path, task: train_runs.Task) -> None:
     networks = [one for name, one in task.networks.items() if name != "pretrained" or task.config == "ner"]
     assert len({network_config(task, network).to_str() for network in networks}) == len(networks)
@@ -52,8 +52,8 @@ def test_networks_differ_in_what_they_are_named_for(project: Path, task: train_r
 @pytest.mark.parametrize(
     "of",
     [
-        *("ner/elmo", "ner/pretrained", "ablations_articles/carried", "ablations_newswire/unfrozen"),
-        *(pytest.param(f"ablations_ewt/{one}", marks=pytest.mark.slow) for one in ("token_norm", "both", "output")),
+        *("ner/elmo", "ner/pretrained", "ablations_newswire/unfrozen"),
+        *(pytest.param(f"ablations_newswire/{one}", marks=pytest.mark.slow) for one in ("token_norm", "output")),
     ],
 )
 def test_spacy_accepts_a_network(of: str, project: Path) -> None:
@@ -63,15 +63,14 @@ def test_spacy_accepts_a_network(of: str, project: Path) -> None:
 
 
 def test_changes(project: Path) -> None:
-    newswire, ewt, _ = ABLATIONS
-    config = network_config(newswire, CHANGES["output"])
+    config = network_config(ABLATION, CHANGES["output"])
     tok2vec = config["components"]["ner"]["model"]["tok2vec"]
     assert (tok2vec["elmo"], tok2vec["output_elmo"]["source"]["upstream"]) == (None, "elmo")
     assert config["training"]["max_steps"] == 2000
-    config = network_config(ewt, ewt.networks["elmo_3"])
+    config = network_config(ABLATION, ABLATION.networks["elmo_3"])
     assert config["paths"]["train"].endswith("train-3.spacy")
-    assert bilm_of(config) == ""
-    assert bilm_of(network_config(TASKS[0], TASKS[0].networks["core"])) == bilm_mark()
+    assert bilm_of(config) == bilm_mark()
+    assert bilm_of(network_config(TASKS[0], TASKS[0].networks["mini"])) == ""
     tuned = network_config(TASKS[0], TASKS[0].networks["tuned"])
     assert tuned["components"]["elmo"]["model"]["weight_file"] == "assets/tuned/ner/weights.hdf5"
     with pytest.raises(CommandError, match=r"there is no setting training\.sped"):
@@ -91,7 +90,7 @@ def test_a_larger_share_contains_a_smaller_one(project: Path) -> None:
 
 def test_what_is_asked_for() -> None:
     assert seeds_of("0 7") == [0, 7]
-    assert networks_of("all", ABLATIONS[2]) == ["elmo", "carried"]
+    assert networks_of("all", ABLATION) == list(ABLATION.networks)
     for call in (lambda: seeds_of("0 0"), lambda: seeds_of("a"), lambda: seeds_of("")):
         with pytest.raises(CommandError, match="Expected different whole numbers"):
             call()
