@@ -188,7 +188,12 @@ def _run(
     write_text(text + "\n", path)
     paths = {f"paths.{name}": str(data[name]) for name in ("train", "dev")}
     start = time.perf_counter()
-    train(path, folder, use_gpu=gpu_id, overrides={**paths, "system.seed": seed, **overrides})
+    try:
+        train(path, folder, use_gpu=gpu_id, overrides={**paths, "system.seed": seed, **overrides})
+    except ValueError as error:
+        if not str(error).startswith(("[E143]", "[E923]")):  # a component got no labels, or no examples
+            raise
+        raise CommandError(f"{data['train']}: {error} Expected annotations of all components of --pipeline.") from error
     minutes = (time.perf_counter() - start) / 60
     best = folder / "model-best"
     fix_random_seed()
@@ -220,6 +225,13 @@ def _show(of: Mapping[str, list[Run]], weights: Mapping[str, float | None], part
         msg.text("One training of each: another seed changes the scores too. --seeds 3 tells differences from chance.")
     else:
         msg.text(f"Means of {len(runs)} seeds ± their standard deviation. Within seeds: the scores of the two overlap.")
+    if not judged:
+        msg.warn(f"nothing is scored, because {part} has no annotations of these components. Expected annotated data.")
+    if (alike := first.scores.get("token_acc", 1)) < 0.95:
+        msg.warn(
+            f"spaCy's tokenizer finds {alike:.0%} of the words of {part}, and the others are never right. To train and "
+            "score on the data's own words, add --corpora.train.gold_preproc true --corpora.dev.gold_preproc true."
+        )
 
 
 def _row(name: str, values: Mapping[str, list[float]]) -> list[str]:

@@ -106,6 +106,33 @@ def test_the_table(data: list[str], alone: list[float], elmo: list[float], row: 
     assert [(ent.text, ent.label_) for ent in doc.ents] == [("Bonn", "LOC")]
 
 
+def test_data_without_annotations(data: list[str]) -> None:
+    DocBin(docs=[spacy.blank("en")("Bonn lies there")]).to_disk("plain.spacy")
+    files = (
+        "--train",
+        "plain.spacy",
+        "--dev",
+        "plain.spacy",
+        "--training.max_steps",
+        1,
+        "--training.eval_frequency",
+        1,
+    )
+    refused = run("elmo", "compare", "out", *files, "--pipeline", "tagger", code=1)
+    assert "plain.spacy: [E143]" in refused
+    assert "Expected annotations of all components of --pipeline" in refused
+    assert "nothing is scored, because the development part has no annotations" in run("elmo", "compare", "ner", *files)
+
+
+def test_words_that_the_tokenizer_does_not_find(data: list[str]) -> None:
+    scores = trained({"x alone": [0.6], "[x; ELMo]": [0.7]})
+    assert "tokenizer" not in run("elmo", "compare", "out", *data)
+    scores.write_text(scores.read_text().replace('"token_acc": 1.0', '"token_acc": 0.8'))
+    told = " ".join(run("elmo", "compare", "out", *data).split())
+    assert "finds 80% of the words of the development part" in told
+    assert "add --corpora.train.gold_preproc true" in told
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
