@@ -3,9 +3,9 @@
 The network is that of a config (configs/ner_elmo.cfg); x alone: the same with spacy.Tok2Vec.v2 in the place of
 spacy-elmo.ElmoTok2Vec.v1 and without the elmo pipe. Configs of ner and textcat will do. The sentences are generated,
 their gold is random. All train on the same batches in one run and take turns, epoch by epoch: the time is that of
-nlp.update and the optimizer, without evaluation. Random weights but for the embedded biLM.
+nlp.update and the optimizer, without evaluation. Official sizes have random weights.
 
-    python -m benchmarks.task_epochs                    # the embedded biLM: epochs after the first beside x alone
+    python -m benchmarks.task_epochs                    # en_mini: epochs after the first beside x alone
     python -m benchmarks.task_epochs --size original    # official size: also an epoch without the cache
     OMP_NUM_THREADS=1 python -m benchmarks.task_epochs --numpy-gemm --threads 1    # numpy's matrices beside BLIS's
 """

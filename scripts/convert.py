@@ -48,13 +48,11 @@ def blocks(path: Path, *marks: str) -> Iterator[list[tuple[int, str]]]:
     """Yield the lines, with their numbers, between those that begin with a mark or have nothing but blanks and tabs."""
     block: list[tuple[int, str]] = []
     for number, line in enumerate([*read_lines(path), ""], 1):
-        marked = line.startswith(marks or ("\0",))
-        if line.strip() and not marked:
+        if line.strip() and not line.startswith(marks):
             block.append((number, line))
-            continue
-        if block:
+        elif block:
             yield block
-        block = []
+            block = []
 
 
 def begun(lengths: Iterable[int]) -> list[bool | int | None]:
@@ -169,7 +167,7 @@ def _novel(path: Path, vocab: Vocab) -> Doc:
     words: list[str] = []
     clusters: dict[str, list[tuple[int, int]]] = defaultdict(list)
     opened: dict[str, list[int]] = defaultdict(list)
-    sentences = [block for block in blocks(path, "#begin document", "#end document")]
+    sentences = list(blocks(path, "#begin document", "#end document"))
     for number, line in (numbered for block in sentences for numbered in block):
         columns = line.split("\t")
         form = (
@@ -444,7 +442,7 @@ def senses(index: Path, folder: Path, sources: list[Path]) -> None:
                     counts[bool(known)] += 1
                 tag = [*wordnet[known[0]], " ".join(known)] if known else ["", "", "-"]
                 lines.append("\t".join([word.replace("_", " ").strip() or word, *tag]) + "\n")
-            lines += ["\n"] if block else []
+            lines.append("\n")
         if not counts[True]:
             raise CorpusError(f"{source}: no word has a sense of WordNet's list. Expected a corpus with senses.")
         (folder / source.name).write_text("".join(lines), encoding="utf8")

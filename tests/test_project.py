@@ -94,10 +94,10 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 def test_a_task_from_its_corpus_to_the_page(clone: Path) -> None:
-    given = ("--vars.data", str(clone.parent / "data"), "--vars.seeds", "3", "--vars.networks", "baseline random")
+    given = ("--vars.data", str(clone.parent / "data"), "--vars.seeds", "3", "--vars.networks", "baseline mini")
     run("project", "run", "task", clone, "--vars.task", "ner", *given)
     results = srsly.read_json(clone / "results/ner.json")
-    assert results.keys() == {"baseline/seed-3", "random/seed-3"}
+    assert results.keys() == {"baseline/seed-3", "mini/seed-3"}
     for name, result in results.items():
         assert 0 <= result["tests"]["test"]["ents_f"] <= 1
         assert result["parameters"] > 10_000
@@ -108,7 +108,7 @@ def test_a_task_from_its_corpus_to_the_page(clone: Path) -> None:
         assert config["training"]["seed"] == config["system"]["seed"] == 3
     page = (clone / "docs/results.md").read_text(encoding="utf-8")
     assert "| x alone | " in page
-    assert "| [x; biLM with random weights] | " in page
+    assert "| [x; en_mini] | " in page
     before = (clone / "results/ner.json").read_bytes(), (trained / "run.json").stat().st_mtime
     run("project", "run", "task", clone, "--vars.task", "ner", *given)  # neither trained nor scored again
     assert before == ((clone / "results/ner.json").read_bytes(), (trained / "run.json").stat().st_mtime)

@@ -418,7 +418,7 @@ def doubt(runs: Runs) -> str:
 
 def bilms(records: Mapping[str, Any]) -> dict[str, str]:
     """Return what was measured of the biLMs, and of copies with fewer bits."""
-    names = sorted(name for name in records if name != "bits")
+    names = sorted({*BILMS.values()} & records.keys())
     results = [records[name]["result"] for name in names]
     rows = [["weights, first digits of the SHA-256", *(one["weights"] for one in results)]]
     rows.append(["parameters", *(f"{one['parameters']:,}" for one in results)])

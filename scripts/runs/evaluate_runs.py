@@ -1,6 +1,6 @@
 """Score the model-best of each run of tasks on the test part, once, and write what was measured to results/TASK.json.
 
-Ablations are scored on the development part. A run whose result is there is not scored again, unless it was trained
+The ablation is scored on the development part. A run whose result is there is not scored again, unless it was trained
 anew since then.
 
     python -m scripts.runs.evaluate_runs ner --networks "baseline elmo" --seeds "0 1 2"

@@ -2,7 +2,7 @@
 
     python -m scripts.runs.read_paragraphs wikipedia.txt more.txt
 
-XQuAD's paragraphs are of Wikipedia, which `en_mini` has read: what it brings to paragraphs that it has not read must be
+XQuAD's paragraphs are of Wikipedia, which `en_core` has read: what it brings to paragraphs that it has not read must be
 told apart. The runs must have been trained.
 """
 
