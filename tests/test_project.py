@@ -11,6 +11,7 @@ from commands import run
 from spacy.util import load_config
 
 from scripts.assets import PREPARED, TABLE, read_assets
+from scripts.pages.results_page import ALTERNATIVES
 from scripts.runs.experiments import TASKS
 
 ROOT = Path(__file__).parents[1]
@@ -47,6 +48,13 @@ def test_each_task_has_a_corpus(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not folders or read_assets(folders)
         for path in task.tests.values():
             assert path in script or str(Path(path).parent) in script.split()
+
+
+def test_all_alternatives_are_trained_scored_and_timed() -> None:
+    scripts = COMMANDS["train_alternatives"]
+    trained, scored, timed = (set(re.findall(r'--networks "(.+)"', script)[0].split()) for script in scripts)
+    assert trained == scored == {*ALTERNATIVES}
+    assert timed == {*ALTERNATIVES} - {"pretrained"}  # it changes the weights of x alone
 
 
 def test_assets(monkeypatch: pytest.MonkeyPatch) -> None:

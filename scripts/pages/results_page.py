@@ -49,6 +49,7 @@ from ..shared import run_command
 
 SHOWN = (BASELINE, ELMO, MINI, VECTORS, BOTH)  # in the tables of the tasks
 PAIRS = ((ELMO, BASELINE), (ELMO, MINI), (ELMO, VECTORS), (BOTH, VECTORS), (BOTH, ELMO))
+ALTERNATIVES = (BASELINE, VECTORS, PRETRAINED, SHORT, MINI, ELMO, BOTH)
 INSTEAD = ((VECTORS, ELMO), (VECTORS, SHORT))
 # by network: of which embedding, and of which biLM, the training is told
 TRAINED = {VECTORS: "floret", PRETRAINED: "spacy_pretrain", SHORT: "short_bilm", BOTH: "floret"}
@@ -323,7 +324,7 @@ def read_paragraphs(runs: Runs) -> dict[str, Any]:
 def alternatives(ner: Runs, embeddings: Mapping[str, Any], learning: Mapping[str, Any]) -> dict[str, str]:
     """Return what a user would take instead of the embedded biLM."""
     rows = []
-    for name in (BASELINE, VECTORS, PRETRAINED, SHORT, MINI, ELMO, BOTH):
+    for name in ALTERNATIVES:
         trained = [(one["minutes"], one["words"]) for key, one in embeddings.items() if key == TRAINED.get(name)]
         for run in learning.values():
             if run["bilm"] == BILMS.get(name):
