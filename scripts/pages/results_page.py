@@ -183,10 +183,10 @@ class Runs(NamedTuple):
         return 1 - (1 - mean(self.values(network))) / (1 - mean(self.values(than)))
 
     def means(self, *networks: str) -> list[str]:
-        return [percent(*self.values(name)) for name in networks]
+        return [percent(*self.values(name)) if self.of(name) else "" for name in networks]
 
-    def cuts(self, *networks: str) -> list[str]:
-        return [f"{100 * self.cut(name):.1f} %" if self.of(name) and self.of(BASELINE) else "" for name in networks]
+    def cuts(self, *networks: str, than: str = BASELINE) -> list[str]:
+        return [f"{100 * self.cut(name, than):.1f} %" if self.of(name) and self.of(than) else "" for name in networks]
 
     def pace(self) -> tuple[float, float, int, str] | None:
         """Return how soon the two main networks learn; None if [x; ELMo] never has the best score of x alone.
@@ -223,7 +223,10 @@ def summary(all_runs: Sequence[Runs], ablation: Runs) -> dict[str, str]:
         "added": (BOTH, VECTORS),
         "mini": (MINI, BASELINE),
     }
-    cuts = {name: {runs.title: runs.cut(*pair) for runs in all_runs} for name, pair in pairs.items()}
+    cuts = {
+        name: {runs.title: runs.cut(*pair) for runs in all_runs if all(map(runs.of, pair))}
+        for name, pair in pairs.items()
+    }
     parts: dict[str, str] = {}
     for name, of_tasks in cuts.items():
         parts |= {f"{name}_mean": whole(mean(of_tasks.values())), f"{name}_ends": ends(of_tasks, whole)}
@@ -253,7 +256,7 @@ def all_tasks(all_runs: Sequence[Runs]) -> dict[str, str]:
         verdict = {True: "yes", False: "no", None: ""}[apart(runs.values(BASELINE), runs.values(ELMO))]
         paper = f"{runs.task.paper[0]:.1f} %, {runs.task.paper[1]}" if runs.task.paper else ""
         cells = [runs.title, runs.measure, *runs.means(*SHOWN), *runs.cuts(ELMO), verdict]
-        cells += [*runs.cuts(MINI, VECTORS, BOTH), f"{100 * runs.cut(BOTH, VECTORS):.1f} %"]
+        cells += [*runs.cuts(MINI, VECTORS, BOTH), *runs.cuts(BOTH, than=VECTORS)]
         rows.append([*cells, paper, runs.numbers(*SHOWN)])
     head = ["task", "measure", *titles(*SHOWN), "cut: ELMo", "beyond seeds", "cut: en_mini", "cut: vectors"]
     head += ["cut: both", "cut of ELMo beside vectors", "the paper's", "runs of each"]
