@@ -245,7 +245,7 @@ def summary(all_runs: Sequence[Runs], ablation: Runs) -> dict[str, str]:
     return parts | {
         "vectors_ahead": "; ".join(ahead) or "no task",
         "pace_ends": f"{whole(min(paces))} to {whole(max(paces))}",
-        "least_share": f"{found}, and x alone with all of it {percent(*dev)} (the development part; one run)",
+        "least_share": f"{found}, and x alone with all of it {percent(*dev)} (the development part; one run, with an earlier `en_mini`)",
         "speed_ends": ends(speeds, whole),
     }
 
@@ -316,9 +316,7 @@ def read_paragraphs(runs: Runs) -> dict[str, Any]:
     result = record["result"]
     for part, title in (("read", "of these paragraphs"), ("others", "of the others")):
         base, elmo = (mean(one[key] for one in result["scores"][name][part]) for name in (BASELINE, ELMO))
-        scores = (
-            f"x alone {percent(base)}, [x; ELMo] {percent(elmo)}, error cut {100 - 100 * (1 - elmo) / (1 - base):.1f} %"
-        )
+        scores = f"x alone {percent(base)}, [x; en_mini] {percent(elmo)}, error cut {100 - 100 * (1 - elmo) / (1 - base):.1f} %"
         found.append(f"{result['questions'][part]} questions {title}: {scores}")
     said = f"`{record['command']}`; {facts([record], 'commit', 'machine')}"
     return {"read": result, "read_scores": ". ".join(found), "read_source": said}
@@ -350,19 +348,19 @@ def alternatives(ner: Runs, embeddings: Mapping[str, Any], learning: Mapping[str
 
 def tuned(all_runs: Sequence[Runs], measured: Mapping[str, Any]) -> dict[str, str]:
     """Return what is said of the biLMs that were tuned on a task's text."""
-    rows, scores, three = [], [], (BASELINE, ELMO, TUNED)
+    rows, scores, three = [], [], (BASELINE, MINI, TUNED)
     for runs in all_runs:
         record = measured[runs.task.name]
         sides = [record["before"], record["after"]]
         figures = [side["forward"] for side in sides] + [side["without_unknown"]["forward"] for side in sides]
         row = [runs.title, f"{record['tokens'] / 1e6:.2f}", f"{record['minutes']:.1f}"]
         rows.append([*row, *(f"{figure:.1f}" for figure in figures), PAPER_TUNED.get(runs.task.name, "")])
-        row = [runs.title, runs.measure, *runs.means(*three), *runs.cuts(ELMO, TUNED)]
-        scores.append([*row, *(percent(*runs.dev(name)) for name in (ELMO, TUNED)), runs.numbers(*three)])
+        row = [runs.title, runs.measure, *runs.means(*three), *runs.cuts(MINI, TUNED)]
+        scores.append([*row, *(percent(*runs.dev(name)) for name in (MINI, TUNED)), runs.numbers(*three)])
     head = ["text", "million tokens read", "minutes", "perplexity before", "after", "of known words, before", "after"]
-    of_scores = ["task", "measure", *titles(*three), "cut: ELMo", "cut: tuned"]
-    of_scores += ["development part, [x; ELMo]", "development part, [x; tuned]", "runs of each"]
-    verdict = apart_line("Do the two differ on the test part", of_all(all_runs, ELMO, TUNED))
+    of_scores = ["task", "measure", *titles(*three), "cut: en_mini", "cut: tuned"]
+    of_scores += ["development part, [x; en_mini]", "development part, [x; tuned]", "runs of each"]
+    verdict = apart_line("Do the two differ on the test part", of_all(all_runs, MINI, TUNED))
     return {
         "tuned_source": facts(measured.values(), "commit", "machine", "bilm"),
         "tuned_perplexities": table([*head, "the paper's"], rows),
@@ -391,7 +389,7 @@ def changes(runs: Runs, all_runs: Sequence[Runs]) -> dict[str, str]:
         [f"{share} %", *(percent(*runs.values(share_name(name, share))) for name in pair)] for share in (*SHARES, 100)
     ]
     whole_run = next(one for one in all_runs if one.title == runs.title)
-    shares.append(["100 %, to the end", *(percent(*whole_run.dev(name)) for name in pair)])
+    shares.append(["100 %, to the end", *(percent(*whole_run.dev(name)) for name in (BASELINE, MINI))])
     return {
         "ablation_source": f"{said}. {doubt(runs)}",
         "ablation": table(["network", runs.measure, "difference", "minutes"], rows),
@@ -517,7 +515,10 @@ def inside(records: Mapping[str, Any]) -> dict[str, str]:
 
 def plot_summary(path: Path, all_runs: Sequence[Runs]) -> dict[str, str]:
     """Plot the error cuts of ELMo beside x alone, beside x with static vectors, and the paper's."""
-    cuts = [[100 * runs.cut(*pair) for runs in all_runs] for pair in ((ELMO, BASELINE), (BOTH, VECTORS))]
+    cuts = [
+        [100 * runs.cut(*pair) if runs.of(pair[0]) else 0.0 for runs in all_runs]
+        for pair in ((ELMO, BASELINE), (BOTH, VECTORS))
+    ]
     figure, axes = plt.subplots(figsize=(7.6, 1.3 + 0.5 * len(all_runs)), layout="constrained")
     bars = (("x alone", -0.2, "tab:blue"), ("x with static vectors", 0.2, "tab:orange"))
     for widths, (name, shift, color) in zip(cuts, bars):
