@@ -245,7 +245,7 @@ def summary(all_runs: Sequence[Runs], ablation: Runs) -> dict[str, str]:
     return parts | {
         "vectors_ahead": "; ".join(ahead) or "no task",
         "pace_ends": f"{whole(min(paces))} to {whole(max(paces))}",
-        "least_share": f"{found}, and x alone with all of it {percent(*dev)} (the development part; one run, with an earlier `en_mini`)",
+        "least_share": f"{found}, and x alone with all of it {percent(*dev)}",
         "speed_ends": ends(speeds, whole),
     }
 
@@ -316,8 +316,9 @@ def read_paragraphs(runs: Runs) -> dict[str, Any]:
     result = record["result"]
     for part, title in (("read", "of these paragraphs"), ("others", "of the others")):
         base, elmo = (mean(one[key] for one in result["scores"][name][part]) for name in (BASELINE, ELMO))
-        scores = f"x alone {percent(base)}, [x; en_mini] {percent(elmo)}, error cut {100 - 100 * (1 - elmo) / (1 - base):.1f} %"
-        found.append(f"{result['questions'][part]} questions {title}: {scores}")
+        scores = f"x alone {percent(base)}, [x; en_mini] {percent(elmo)}"
+        cut = f"error cut {100 - 100 * (1 - elmo) / (1 - base):.1f} %"
+        found.append(f"{result['questions'][part]} questions {title}: {scores}, {cut}")
     said = f"`{record['command']}`; {facts([record], 'commit', 'machine')}"
     return {"read": result, "read_scores": ". ".join(found), "read_source": said}
 
