@@ -326,7 +326,7 @@ def read_paragraphs(runs: Runs) -> dict[str, Any]:
 def alternatives(ner: Runs, embeddings: Mapping[str, Any], learning: Mapping[str, Any]) -> dict[str, str]:
     """Return what a user would take instead of the embedded biLM."""
     rows = []
-    for name in ALTERNATIVES:
+    for name in filter(ner.of, ALTERNATIVES):
         trained = [(one["minutes"], one["words"]) for key, one in embeddings.items() if key == TRAINED.get(name)]
         for run in learning.values():
             if run["bilm"] == BILMS.get(name):
