@@ -232,6 +232,15 @@ _CHUNK_BYTES = 2**20
 _MIN_COMPRESSED_BYTES = 2**12
 
 
+def in_float16(array: Any) -> Any:
+    """Return an array in float16 if that has its values exactly, else as it is."""
+    with np.errstate(over="ignore"):
+        if np.array_equal(array[:1].astype("<f2"), array[:1]):  # else no need to convert the rest
+            half = array.astype("<f2")
+            return half if np.array_equal(half, array) else array
+    return array
+
+
 def write_hdf5(
     path: str | os.PathLike[str], arrays: Iterable[tuple[str, Any]], error: type[ElmoError], *, compress: bool
 ) -> None:
@@ -244,10 +253,8 @@ def write_hdf5(
         for name, array in arrays:
             how: dict[str, Any] = {}
             if compress and array.nbytes >= _MIN_COMPRESSED_BYTES:
-                with np.errstate(over="ignore"):
-                    half = array.astype("<f2")
                 # an eighth smaller than float32 (matrices of 6 bits): fewer of its bytes mix exponent and mantissa
-                array = half if np.array_equal(half, array) else array
+                array = in_float16(array)
                 rows = max(1, min(len(array), _CHUNK_BYTES * len(array) // array.nbytes))
                 how = {"chunks": (rows, *array.shape[1:]), "shuffle": True, "compression": "gzip"}
             file.create_dataset(name, data=array, **how)

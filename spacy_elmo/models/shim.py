@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
+import numpy as np
 import srsly
 import torch
 from thinc.api import Model, Optimizer, Shim
@@ -19,7 +20,7 @@ from thinc.util import get_torch_default_device, torch2xp, xp2torch
 
 from ..errors import ElmoError, SettingsError, WeightsError
 from ..formats.characters import TruncatedWords
-from ..formats.hdf5 import Floats
+from ..formats.hdf5 import Floats, in_float16
 from ..formats.messages import read_message
 from ..formats.options import MAX_FILTERS, BiLMOptions
 from ..formats.weights import check_arrays, expected_parameters
@@ -227,9 +228,10 @@ class BiLMShim(Shim):
                 self._set_owner(self._model.to(self._device))
 
     def to_bytes(self) -> bytes:
-        """Return options and weights in msgpack. Settles."""
+        """Return options and weights in msgpack, those in float16 that it has exactly. Settles."""
         with self._lock:
-            options, arrays = self.load().options, self.to_arrays()
+            options = self.load().options
+            arrays = {name: in_float16(array) for name, array in self.to_arrays().items()}
         message: bytes = srsly.msgpack_dumps({"options": options.to_dict(), "arrays": arrays})
         return message
 
@@ -280,7 +282,9 @@ def read_saved(data: object) -> tuple[BiLMOptions, Arrays]:
         content = read_message(data, longest_list=MAX_FILTERS, longest_map=_MAX_ARRAYS)
         if not isinstance(content, dict) or set(content) != {"options", "arrays"}:
             raise ValueError("it is not options and arrays")
-        options, arrays = BiLMOptions.from_dict(content["options"], "the saved biLM"), content["arrays"]
+        options, arrays = BiLMOptions.from_dict(content["options"], "the saved biLM"), dict(content["arrays"])
+        halves = {name: array for name, array in arrays.items() if getattr(array, "dtype", None) == np.float16}
+        arrays |= {name: array.astype(np.float32) for name, array in halves.items()}
         check_arrays(arrays, options, "the saved biLM")
     return options, arrays
 

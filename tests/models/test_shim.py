@@ -22,7 +22,7 @@ from spacy_elmo.formats.options import BiLMOptions
 from spacy_elmo.inference import Engine, FrozenBiLM
 from spacy_elmo.models.shim import BiLMShim, fingerprint_of
 from spacy_elmo.modules import load_bilm
-from spacy_elmo.modules.loading import Precision, dtype_of
+from spacy_elmo.modules.loading import Precision, dtype_of, embedded_files
 
 FILES = [str(GOLDEN / "random_a" / name) for name in ("options.json", "weights.hdf5")]
 SENTENCES = [["It", "was", "late", "."], ["No"]]
@@ -179,6 +179,13 @@ def test_weights_that_came_in_inference_mode_can_be_trained() -> None:
     shim.train_all()
     assert all(parameter.requires_grad for parameter in shim.unfreeze().parameters())
     assert not any(parameter.is_inference() for parameter in shim.unfreeze().parameters())
+
+
+def test_weights_that_float16_has_exactly_are_saved_in_it() -> None:
+    shim = BiLMShim(*map(str, embedded_files()))
+    saved = shim.to_bytes()
+    assert len(saved) < 2.02 * shim.load().options.n_parameters
+    assert weights(BiLMShim(*FILES).from_bytes(saved)) == weights(shim)
 
 
 def test_torchs_default_device_makes_no_difference(expected: dict[str, bytes]) -> None:
