@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -228,7 +229,7 @@ def summary(all_runs: Sequence[Runs], ablation: Runs) -> dict[str, str]:
         for name, pair in pairs.items()
     }
     parts: dict[str, str] = {}
-    for name, of_tasks in cuts.items():
+    for name, of_tasks in filter(lambda one: one[1], cuts.items()):
         parts |= {f"{name}_mean": whole(mean(of_tasks.values())), f"{name}_ends": ends(of_tasks, whole)}
     ahead = [title for title, cut in cuts["vectors"].items() if cut > cuts["elmo"][title]]
     paces = [pace[1] / pace[0] for runs in all_runs if (pace := runs.pace())]
@@ -516,16 +517,14 @@ def inside(records: Mapping[str, Any]) -> dict[str, str]:
 
 def plot_summary(path: Path, all_runs: Sequence[Runs]) -> dict[str, str]:
     """Plot the error cuts of ELMo beside x alone, beside x with static vectors, and the paper's."""
-    cuts = [
-        [100 * runs.cut(*pair) if runs.of(pair[0]) else 0.0 for runs in all_runs]
-        for pair in ((ELMO, BASELINE), (BOTH, VECTORS))
-    ]
     figure, axes = plt.subplots(figsize=(7.6, 1.3 + 0.5 * len(all_runs)), layout="constrained")
-    bars = (("x alone", -0.2, "tab:blue"), ("x with static vectors", 0.2, "tab:orange"))
-    for widths, (name, shift, color) in zip(cuts, bars):
-        places = [number + shift for number in range(len(widths))]
-        axes.barh(places, widths, color=color, height=0.38, label=f"beside {name}")
-        for y, width in zip(places, widths):
+    bars = (("x alone", ELMO, BASELINE, -0.2, "tab:blue"), ("x with static vectors", BOTH, VECTORS, 0.2, "tab:orange"))
+    for name, network, than, shift, color in bars:
+        cuts = [(row + shift, 100 * runs.cut(network, than)) for row, runs in enumerate(all_runs) if runs.of(network)]
+        if cuts:
+            rows, widths = zip(*cuts)
+            axes.barh(rows, widths, color=color, height=0.38, label=f"beside {name}")
+        for y, width in cuts:
             axes.text(0.3, y, f"{width:.1f}", va="center", fontsize=8, color="white" if width > 3 else "black")
     papers = [(number, runs.task.paper[0]) for number, runs in enumerate(all_runs) if runs.task.paper]
     for number, (row, paper) in enumerate(papers):
@@ -556,7 +555,8 @@ def plot_learning(path: Path, runs: Sequence[Mapping[str, Any]]) -> dict[str, st
         if bilm in before:
             axes.plot(*zip(before[bilm], points[0]), ":", color=color)
         before[bilm] = points[-1]
-        axes.annotate(run["title"], points[-1], xytext=(0, -11), textcoords="offset points", ha="center", fontsize=8)
+        lowest = min(points, key=itemgetter(1))
+        axes.annotate(run["title"], lowest, xytext=(0, -11), textcoords="offset points", ha="center", fontsize=8)
     for bilm, color in colors.items():
         axes.plot([], [], ".-", color=color, label=bilm)
     axes.set(xlabel="million tokens that the biLM has read", ylabel="perplexity, held-out Wikipedia", yscale="log")
