@@ -19,6 +19,7 @@ import typer
 from spacy.cli._util import Arg, Opt, app, setup_gpu, show_validation_error, string_to_list
 from spacy.cli.init_config import Optimizations
 from spacy.cli.train import train
+from spacy.pipeline import EntityRecognizer
 from spacy.schemas import ConfigSchemaTraining
 from spacy.tokens import DocBin
 from spacy.util import registry
@@ -26,6 +27,7 @@ from thinc.api import Config, fix_random_seed
 
 from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError
+from ..formats.paths import sha256_of
 from .console import msg, telling_if_stopped
 from .init_config import task_config, without_elmo
 from .shared import BiLMName, Force, GpuId, LangOfBiLM, overrides_of, write_text
@@ -74,7 +76,14 @@ def compare(
     overrides = overrides_of(ctx.args)
     networks = [ALONE, ELMO] if vectors is None else [ALONE, ELMO, VECTORS, BOTH]
     files = {"train": train_file, "dev": dev_file} | ({} if test_file is None else {"test": test_file})
-    settings = {name: str(path.absolute()) for name, path in ({"test": dev_file} | files).items()} | {
+    for path in files.values():
+        if not path.is_file():
+            expected = "Expected annotated data: .spacy, .conllu, .iob, .conll or .json."
+            raise CommandError(f"{path}: no such file. {expected}")
+    told = {name: f"{path.absolute()}, SHA-256 {sha256_of(path)[:12]}" for name, path in files.items()}
+    settings = {
+        "test": told["dev"],
+        **told,
         "pipeline": pipeline,
         "lang": lang,
         "model": model,
@@ -84,10 +93,6 @@ def compare(
         "overrides": overrides,
     }
     runs = _earlier(output, settings, force)
-    for path in files.values():
-        if not path.is_file():
-            expected = "Expected annotated data: .spacy, .conllu, .iob, .conll or .json."
-            raise CommandError(f"{path}: no such file. {expected}")
     bilm = None if model is None else str(Path(model).absolute()) if Path(model).exists() else model
     names = [name.strip() for name in string_to_list(pipeline)]
     config = task_config(lang or BiLMChoice(model, None).language, names, optimize.value, bilm, {})
@@ -129,11 +134,16 @@ def _earlier(output: Path, settings: Mapping[str, Any], force: bool) -> list[Run
         earlier, runs = dict(found["settings"]), [Run(**run) for run in found["runs"]]
     except (ValueError, TypeError, KeyError) as error:
         raise CommandError(f"{output / SCORES}: not read ({error}). Give a new folder, or delete this one.") from error
-    changed = [name for name, value in settings.items() if earlier.get(name) != value] if runs else []
-    if changed and not force:
+    old, new = ({**given, **given.get("overrides", {})} for given in (earlier, settings))
+    changed = [
+        f"{name} = {old.get(name)}, but now it is {new.get(name)}"
+        for name in {**old, **new}
+        if name != "overrides" and old.get(name) != new.get(name)
+    ]
+    if runs and changed and not force:
         raise CommandError(
-            f"{output}: its trainings had other values of {', '.join(changed)}. Expected the same command: give a new "
-            "folder, or add --force to train all again."
+            f"{output}: its trainings had {'; '.join(changed)}. Expected the same command and data: give a new folder, "
+            "or add --force to train all again."
         )
     return [] if force else runs
 
@@ -199,6 +209,11 @@ def _run(
     fix_random_seed()
     setup_gpu(gpu_id, silent=True)
     nlp = spacy.load(best)
+    # spaCy refuses other components that got no labels
+    bare = [name for name, pipe in nlp.components if isinstance(pipe, EntityRecognizer) and not pipe.labels]
+    if bare:
+        expected = "Expected annotations of all components of --pipeline."
+        raise CommandError(f"{data['train']}: no annotations of {', '.join(bare)}. {expected}")
     reader = nlp.config.interpolate()["corpora"]["dev"] | {"path": str(data.get("test", data["dev"]))}
     examples = list(registry.resolve({"corpus": reader})["corpus"](nlp))
     nlp.evaluate(examples[:1])  # what is read and compiled for the first doc does not count in the words a second

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -64,7 +65,8 @@ def test_two_trainings(data: list[str]) -> None:
 
 def trained(networks: dict[str, list[float]]) -> Path:
     """Write what `compare` writes after its trainings, of these values of F1."""
-    path = str(Path("train.conll").absolute())
+    file = Path("train.conll")
+    path = f"{file.absolute()}, SHA-256 {hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"
     settings = {"train": path, "dev": path, "test": path, "pipeline": "ner", "lang": "xx", "model": None}
     settings |= {"optimize": "efficiency", "vectors": None, "gpu_id": -1, "overrides": {}}
     runs = [
@@ -121,7 +123,9 @@ def test_data_without_annotations(data: list[str]) -> None:
     refused = run("elmo", "compare", "out", *files, "--pipeline", "tagger", code=1)
     assert "plain.spacy: [E143]" in refused
     assert "Expected annotations of all components of --pipeline" in refused
-    assert "nothing is scored, because the development part has no annotations" in run("elmo", "compare", "ner", *files)
+    assert "plain.spacy: no annotations of ner" in run("elmo", "compare", "ner", *files, code=1)
+    some = ["--train", data[1], *files[2:]]
+    assert "nothing is scored, because the development part has no annotations" in run("elmo", "compare", "ner", *some)
 
 
 def test_words_that_the_tokenizer_does_not_find(data: list[str]) -> None:
@@ -131,6 +135,16 @@ def test_words_that_the_tokenizer_does_not_find(data: list[str]) -> None:
     told = " ".join(run("elmo", "compare", "out", *data).split())
     assert "finds 80% of the words of the development part" in told
     assert "add --corpora.train.gold_preproc true" in told
+    told = run("elmo", "compare", "out", *data, "--corpora.train.gold_preproc", "true", code=1)
+    assert "its trainings had corpora.train.gold_preproc = None, but now it is True. Expected" in told
+
+
+def test_data_that_were_changed(data: list[str]) -> None:
+    trained({"x alone": [0.6], "[x; ELMo]": [0.7]})
+    Path("train.conll").write_text(CONLL)
+    told = run("elmo", "compare", "out", *data, code=1)
+    assert "but now it is" in told
+    assert "train.conll, SHA-256" in told
 
 
 @pytest.mark.parametrize(
@@ -142,7 +156,7 @@ def test_words_that_the_tokenizer_does_not_find(data: list[str]) -> None:
         ({"--dev": "empty.json"}, "empty.json: no sentence in it"),
         ({"--dev": "table.csv"}, "table.csv: not read (Can't find converter for csv). Expected .conllu"),
         ({"--dev": "table.csv"}, "such as a table, write the docs to a .spacy file with spaCy's DocBin"),
-        ({"--pipeline": "tagger"}, "its trainings had other values of pipeline"),
+        ({"--pipeline": "tagger"}, "its trainings had pipeline = ner, but now it is tagger. Expected the same"),
         ({"--pipeline": "parser"}, "out: has files, but no scores.json"),
         ({"--pipeline": "sentencizer"}, "no component that is trained"),
         ({"--pipelin": "ner"}, "--pipelin: expected a setting in a section"),
