@@ -33,16 +33,15 @@ def pack(
     with telling_if_stopped(told), folder_of_bilm(model, pipe) as folder:
         packed = pack_model(folder, output, mantissa_bits, softmax.value, force, bits)
     if packed.largest == 0 and mantissa_bits < _ALL_BITS:
-        told = f"{model} was packed before: the copy has the same weights. Fewer --bits make it smaller."
-        msg.good(f"{output}: written. {told}")
-        return
-    total = [sum(sizes) for sizes in zip(*packed.sizes.values())]
-    rows = [(name, *sizes) for name, sizes in packed.sizes.items()] + [("together", *total)]
-    cells = [(name, f"{before:,}", f"{after:,}", f"{after / max(1, before):.0%}") for name, before, after in rows]
-    msg.table(cells, header=("bytes", "before", "after", ""), divider=True, aligns=("l", "r", "r", "r"))
-    parts = [(name, f"{change:.2g}") for name, change in packed.norms.items() if not name.endswith("bias")]
-    msg.table(parts, header=("matrix", "change / norm"), divider=True, aligns=("l", "r"), max_col=60)
-    msg.text(f"relative change of the weights: {packed.largest:.2g} at most, {packed.mean:.2g} in the mean")
+        msg.text(f"{model} was packed before: the copy has the same weights. Fewer --bits make it smaller.")
+    else:
+        total = [sum(sizes) for sizes in zip(*packed.sizes.values())]
+        rows = [(name, *sizes) for name, sizes in packed.sizes.items()] + [("together", *total)]
+        cells = [(name, f"{before:,}", f"{after:,}", f"{after / max(1, before):.0%}") for name, before, after in rows]
+        msg.table(cells, header=("bytes", "before", "after", ""), divider=True, aligns=("l", "r", "r", "r"))
+        parts = [(name, f"{change:.2g}") for name, change in packed.norms.items() if not name.endswith("bias")]
+        msg.table(parts, header=("matrix", "change / norm"), divider=True, aligns=("l", "r"), max_col=60)
+        msg.text(f"relative change of the weights: {packed.largest:.2g} at most, {packed.mean:.2g} in the mean")
     if SOFTMAX not in packed.sizes and softmax.value != "none":
         msg.info(f"{model} has no softmax")
     msg.good(f"{output}: written")

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import torch
 
 from ..errors import CommandError, WeightsError, shown
-from ..formats.atomic import replacing_folder, writing
+from ..formats.atomic import is_unfinished, replacing_folder, writing
 from ..formats.hdf5 import Floats
 from ..formats.options import read_options, write_options
 from ..formats.weights import read_weights, write_weights
@@ -212,12 +212,17 @@ def _check_output(folder: Path, output: Path, force: bool) -> None:
             f"{output}: the folder to read and the folder to write are the same. Expected another folder for the "
             "packed model: change OUT."
         )
-    if (output / files.RUN).is_file():  # a biLM in it would hide the model-best of the run
+    run = output.parent if output.name in (files.BEST, files.LAST) else output
+    if (run / files.RUN).is_file():  # a biLM in it would hide the model-best of the run, or replace it
         raise CommandError(
-            f"{output}: the folder of a pretraining run. Expected a folder of its own for the packed model: change OUT."
+            f"{run}: the folder of a pretraining run. Expected a folder of its own for the packed model: change OUT."
         )
-    if output.exists() and any(output.iterdir()) and not force:
-        raise CommandError(f"{output}: exists. Give another folder, or add --force to replace the biLM in it.")
+    if output.exists() and any(output.iterdir()):
+        is_bilm = (output / files.OPTIONS).is_file() or is_unfinished(output)
+        if not is_bilm and any(not path.name.startswith(".") for path in output.iterdir()):  # a README.md would be lost
+            raise CommandError(f"{output}: has files, but no biLM. Expected a new folder: change OUT.")
+        if not force:
+            raise CommandError(f"{output}: exists. Give another folder, or add --force to replace the biLM in it.")
 
 
 def _size(name: str, folders: list[Path]) -> int:

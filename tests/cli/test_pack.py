@@ -41,6 +41,9 @@ def test_sizes_and_changes_are_printed(model: Path, tmp_path: Path) -> None:
     assert "b: written" in output
     assert "was packed before: the copy has the same weights" in output
     assert "bytes before" not in output
+    assert "has no softmax" not in output
+    (tmp_path / "b" / "softmax.hdf5").unlink()
+    assert "b has no softmax" in run("pack", tmp_path / "b", tmp_path / "c")
 
 
 def test_the_bilm_of_a_saved_pipeline(model: Path, tmp_path: Path) -> None:
@@ -81,6 +84,8 @@ def test_options(model: Path, tmp_path: Path, golden: Path) -> None:
         (("{tmp}/model", "{tmp}/missing/../model", "--force"), 1, "the folder to write are the same"),
         (("{tmp}/model", "{tmp}/model/options.json"), 1, "options.json: a file"),
         (("{tmp}/model", "{tmp}/run", "--force"), 1, "the folder of a pretraining run"),
+        (("{tmp}/model", "{tmp}/run/model-best", "--force"), 1, "the folder of a pretraining run"),
+        (("{tmp}/model", "{tmp}/notes", "--force"), 1, "has files, but no biLM"),
         (("{tmp}/model", "{tmp}/packed", "--mantissa-bits", "24"), 2, "--mantissa-bits"),
         (("{tmp}/model", "{tmp}/packed", "--softmax", "int8"), 2, "float16"),
         (("{tmp}/model", "{tmp}/packed", "--bits", "1"), 2, "--bits"),
@@ -89,6 +94,8 @@ def test_options(model: Path, tmp_path: Path, golden: Path) -> None:
 def test_refusals(model: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "run.json").touch()
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "README.md").write_text("mine")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     output = run("pack", *(argument.format(tmp=tmp_path) for argument in arguments), code=code)
     assert message.replace(" ", "") in output.replace(" ", "")  # messages are wrapped anywhere
