@@ -78,7 +78,7 @@ def is_packed(name: File) -> bool:
 def unknown_bilm_error(name: File) -> SettingsError:
     """Return the error for a name that is neither that of a biLM nor a folder."""
     reason = "there is no such folder"
-    if is_hidden(name):
+    if is_hidden(name) or os.fspath(name) == EMBEDDED:
         reason = "a file or folder of this name is in the current folder. Rename it, or work in another folder"
     elif is_packed(name) and Path(name).exists():
         reason = "it is a packed file. Unpack it, and give its folder"
@@ -164,8 +164,9 @@ def find_bilm(bilm: File) -> Path:
     folder = expanded(bilm)
     if not (folder / OPTIONS).exists() and (folder / BEST / OPTIONS).exists():
         folder /= BEST
+    hides = os.fspath(bilm) == EMBEDDED or is_hidden(bilm)
     is_expected = folder.name == BEST and folder.parent.is_dir()  # a run has not written it yet
-    if not (can_name_bilm(bilm) or is_expected) or (is_hidden(bilm) and not (folder / OPTIONS).exists()):
+    if not (can_name_bilm(bilm) or is_expected) or (hides and not (folder / OPTIONS).exists()):
         raise unknown_bilm_error(bilm)
     return folder
 
@@ -188,7 +189,7 @@ def load_options(options_file: File | None = None, bilm: File | None = None) -> 
     """
     if bilm is not None:
         options_file = _folder_of(bilm, OPTIONS) / OPTIONS
-    with _naming("options_file" if bilm is None else "bilm"):
+    with _naming("options_file", options_file, bilm):
         return read_options(embedded_files()[0] if options_file is None else options_file)
 
 
@@ -199,7 +200,7 @@ def find_files(
     options = load_options(options_file, bilm)
     if bilm is not None:
         weight_file = _folder_of(bilm, WEIGHTS) / WEIGHTS
-    with _naming("weight_file" if bilm is None else "bilm"):
+    with _naming("weight_file", weight_file, bilm):
         return options, existing_file(weight_file or embedded_files()[1], "the weights.hdf5 of a biLM", WeightsError)
 
 
@@ -216,7 +217,7 @@ def load_arrays(
     kernels.allows("amx")  # raises if SPACY_ELMO_ISA has an unknown value
     check_files(options_file, weight_file, bilm)
     options, path = find_files(options_file, weight_file, bilm)
-    with _naming("weight_file" if bilm is None else "bilm"):
+    with _naming("weight_file", weight_file, bilm):
         arrays = read_weights(path, options)
     if (weight_file or bilm) and bilm != EMBEDDED:
         warn_of_other_options(options, path)
@@ -268,13 +269,15 @@ def load_bilm(options_file: File | None = None, weight_file: File | None = None)
 
 
 @contextmanager
-def _naming(setting: str) -> Iterator[None]:
+def _naming(setting: str, file: File | None, bilm: File | None) -> Iterator[None]:
     try:
         yield
     except ElmoError as error:
-        raise type(error)(
-            f"{error} The setting {setting} (model.{setting} in a component's config) points there."
-        ) from error
+        setting = setting if bilm is None else "bilm"
+        told = f"The setting {setting} (model.{setting} in a component's config) points there."
+        if file is None and bilm is None:
+            told = "It is a file of spacy_elmo itself: install spacy_elmo again."
+        raise type(error)(f"{error} {told}") from error
 
 
 CARD, CARD_CHARACTERS = "README.md", 100_000

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from spacy_elmo import ElmoEmbedder
-from spacy_elmo.errors import ElmoError, OptionsWarning, SettingsError
+from spacy_elmo.errors import ElmoError, OptionsWarning, SettingsError, WeightsError
 from spacy_elmo.formats.names import PUBLISHED
+from spacy_elmo.modules import loading
 from spacy_elmo.modules.loading import embedded_files, is_packed, load_arrays, load_options
 
 
@@ -34,6 +35,24 @@ def test_weights_of_a_known_bilm_with_other_options(key: str, tmp_path: Path) ->
         load_arrays(bilm=tmp_path)
     shutil.copy(own, tmp_path / "options.json")
     load_arrays(tmp_path / "options.json", tmp_path / "weights.hdf5")  # without a warning
+
+
+def test_a_damaged_installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting of the user's points to the embedded files."""
+    options, weights = shutil.copy(embedded_files()[0], tmp_path), tmp_path / "weights.hdf5"
+    weights.write_text("version https://git-lfs.github.com/spec/v1")
+    monkeypatch.setattr(loading, "embedded_files", lambda: (options, str(weights)))
+    with pytest.raises(WeightsError, match=r"weights\.hdf5: not an HDF5 file.*: install spacy_elmo again\.$"):
+        load_arrays()
+
+
+def test_a_folder_that_hides_the_embedded_bilm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("en_core").mkdir()
+    with pytest.raises(
+        SettingsError, match=r"'en_core' names no biLM: a file or folder of this name is in the current"
+    ):
+        load_arrays(bilm="en_core")
 
 
 def test_a_packed_file(tmp_path: Path) -> None:
