@@ -109,6 +109,10 @@ class CacheWarning(UserWarning):
     """Layers are no longer written to the file in which they are cached."""
 
 
+class LoopsWarning(UserWarning):
+    """The compiled loops can't be used, so torch does their work."""
+
+
 class UnknownLabelWarning(UserWarning):
     """Annotations have a label that a component does not have; it does not learn them."""
 

@@ -16,7 +16,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import SettingsError, shown
+from ..errors import LoopsWarning, SettingsError, shown
 from .calls import AmxBackwardCall, AmxForwardCall, AmxGradientCall, LayerCall, address, address_of_rows, bound
 
 __all__ = ["address", "address_of_rows", "allows", "bound", "has", "load", "loops_state"]
@@ -104,7 +104,7 @@ def load() -> ctypes.CDLL | None:
     library = None if path is None else open_library(path)
     if path is not None and library is None:  # as after `git pull` in a clone
         message = f"{path} was built from other sources, or is damaged: torch does its work, several times slower. "
-        warnings.warn(message + "To build it again, install spacy_elmo again.", RuntimeWarning, stacklevel=2)
+        warnings.warn(message + "To build it again, install spacy_elmo again.", LoopsWarning, stacklevel=2)
     return library
 
 

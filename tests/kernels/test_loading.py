@@ -15,7 +15,7 @@ import spacy
 from commands import run
 
 from spacy_elmo import ElmoEmbedder, kernels
-from spacy_elmo.errors import SettingsError
+from spacy_elmo.errors import LoopsWarning, SettingsError
 from spacy_elmo.kernels import State, loops_state
 from spacy_elmo.modules import load_bilm
 
@@ -85,7 +85,7 @@ def test_none_is_loaded_where_none_was_built(monkeypatch: pytest.MonkeyPatch, tm
 def test_a_library_that_can_not_be_used_is_told_of(monkeypatch: pytest.MonkeyPatch, copied: Path) -> None:
     Path(copied.parent, "inference", "layers.c").write_text("/* changed */")
     monkeypatch.setattr(kernels, "library_path", lambda: copied)
-    with pytest.warns(RuntimeWarning, match="built from other sources, or is damaged.*install spacy_elmo again"):
+    with pytest.warns(LoopsWarning, match="built from other sources, or is damaged.*install spacy_elmo again"):
         assert kernels.load() is None
 
 
