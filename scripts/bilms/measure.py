@@ -1,10 +1,9 @@
-"""Measure biLMs: perplexities, a probe of tags and the bytes of their files; or what fewer bits cost one of them.
+"""Measure biLMs: perplexities, a probe of tags and the bytes of their files.
 
     python -m scripts.bilms.measure en_core en_mini --wikipedia heldout.txt --novels novels.heldout.txt
-    python -m scripts.bilms.measure runs/gpu/model-last --bits --wikipedia heldout.txt
 
 Newswire and tweets are the development parts of two of the tasks, in corpus/. First install what the biLMs predict
-words with: pip install ./packages/en_core_softmax ./packages/en_mini. Fewer bits: of a biLM that was not packed before.
+words with: pip install ./packages/en_core_softmax ./packages/en_mini.
 """
 
 from __future__ import annotations
@@ -12,21 +11,17 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-import tempfile
 import time
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
-from spacy_elmo import ElmoEmbedder
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.paths import sha256_of
 from spacy_elmo.modules.loading import find_bilm
-from spacy_elmo.pretraining.language_model import OPTIONS, SOFTMAX, WEIGHTS, LanguageModel, softmax_folder
-from spacy_elmo.pretraining.pack import pack
+from spacy_elmo.pretraining.language_model import SOFTMAX, WEIGHTS, LanguageModel, softmax_folder
 from spacy_elmo.pretraining.scoring import score_text
 from spacy_elmo.pretraining.text import Report, read_sentences
 
@@ -35,8 +30,6 @@ from ..shared import TAGGED, origin, run_command, run_elmo
 
 NOVELS = 3000  # sentences that are read of the novels, the first ones
 NEWSWIRE, TWEETS = Path("corpus/ner_newswire/dev.spacy"), Path("corpus/ner/dev.spacy")
-BITS = (None, 8, 6, 5, 4)  # None: mantissas of 10 bits
-SENTENCES, EMBEDDED = 1000, 200  # for the perplexity of a copy, and for its vectors
 _BAD_SHARE = 0.01  # of a text's lines, which may be left out: one tweet of Broad Twitter has words with blanks
 
 
@@ -80,56 +73,20 @@ def measure(bilm: str, texts: dict[str, tuple[list[list[str]], int]]) -> dict[st
     }
 
 
-def measure_bits(model: Path, sentences: list[list[str]]) -> dict[str, Any]:
-    """Return what docs/results.md tells of a biLM and of its packed copies. model: its folder, with its softmax."""
-    before, copies = _vectors(model, sentences), []
-    for bits in BITS:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name, "packed")
-            packed = pack(model, folder, 10, bits=bits)
-            pairs = zip(before, _vectors(folder, sentences))
-            copy = {
-                "setting": "--mantissa-bits 10" if bits is None else f"--bits {bits}",
-                "bytes": {file: packed.sizes[file][1] for file in (WEIGHTS, SOFTMAX)},
-                # the norm of the change of each layer's vectors, as a share of their norm
-                "layer_changes": [float(np.linalg.norm(new - old) / np.linalg.norm(old)) for old, new in pairs],
-                "perplexity": perplexity(LanguageModel.load(folder), sentences)["perplexity"],
-                "tags": tag_accuracies(str(folder)),
-            }
-            copies.append(copy)
-    return {
-        "weights": sha256_of(model / WEIGHTS)[:12],
-        "bytes": {file: (model / file).stat().st_size for file in (WEIGHTS, SOFTMAX)},
-        "perplexity": perplexity(LanguageModel.load(model), sentences)["perplexity"],
-        "tags": tag_accuracies(str(model)),
-        "copies": copies,
-    }
-
-
-def _vectors(folder: Path, sentences: list[list[str]]) -> Any:
-    embedder = ElmoEmbedder(folder / OPTIONS, folder / WEIGHTS)
-    return np.concatenate(list(embedder.embed_sentences(sentences[:EMBEDDED])), axis=1)
-
-
 def main(
-    bilms: Annotated[list[str], typer.Argument(help="Names of biLMs; with --bits the folder of one with its softmax")],
+    bilms: Annotated[list[str], typer.Argument(help="Names of biLMs, or folders")],
     wikipedia: Annotated[Path, typer.Option(help="The held-out text of Wikipedia")],
-    novels: Annotated[Path | None, typer.Option(help="The held-out text of novels")] = None,
-    bits: Annotated[bool, typer.Option("--bits", help="Pack the biLM with fewer and fewer bits")] = False,
+    novels: Annotated[Path, typer.Option(help="The held-out text of novels")],
 ) -> None:
-    """Put a record for each of BILMS, or "bits", into results/bilms.json."""
-    texts = {"wikipedia": read_text(wikipedia, SENTENCES if bits else None)}
-    if not bits:
-        if novels is None:
-            raise CommandError("--novels is missing. Expected the held-out text of novels, a sentence a line.")
-        texts |= {"novels": read_text(novels, NOVELS), "newswire": read_text(NEWSWIRE), "tweets": read_text(TWEETS)}
+    """Put a record for each of BILMS into results/bilms.json."""
+    texts = {"wikipedia": read_text(wikipedia), "novels": read_text(novels, NOVELS)}
+    texts |= {"newswire": read_text(NEWSWIRE), "tweets": read_text(TWEETS)}
     command = shlex.join(["python", "-m", "scripts.bilms.measure", *sys.argv[1:]])
     facts = {"command": command, **origin()}
     for bilm in bilms:
         begin = time.perf_counter()
-        result = measure_bits(Path(bilm), texts["wikipedia"][0]) if bits else measure(bilm, texts)
-        record = {**facts, "minutes": minutes_since(begin), "result": result}
-        keep_result("bilms", "bits" if bits else bilm, record)
+        result = measure(bilm, texts)
+        keep_result("bilms", bilm, {**facts, "minutes": minutes_since(begin), "result": result})
 
 
 if __name__ == "__main__":

@@ -421,7 +421,7 @@ def doubt(runs: Runs) -> str:
 
 
 def bilms(records: Mapping[str, Any]) -> dict[str, str]:
-    """Return what was measured of the biLMs, and of copies with fewer bits."""
+    """Return what was measured of the biLMs."""
     names = sorted({*BILMS.values()} & records.keys())
     results = [records[name]["result"] for name in names]
     rows = [["weights, first digits of the SHA-256", *(one["weights"] for one in results)]]
@@ -434,19 +434,9 @@ def bilms(records: Mapping[str, Any]) -> dict[str, str]:
         rows.append([f"perplexity, {title}: {size}", *(f"{one['perplexity']:.1f}" for one in of_text)])
     for number, layer in enumerate((*LAYERS, "the mean of the layers")):
         rows.append([f"tags, {layer}", *(percent(one["tags"][number]) for one in results)])
-    copies = []
-    bits = records["bits"]
-    for one in ({"setting": "", "layer_changes": [], **bits["result"]}, *bits["result"]["copies"]):
-        shares = [f"{100 * change:.2g} %" for change in one["layer_changes"]] or [""] * 3
-        row = [f"`{one['setting']}`" if one["setting"] else "as it was trained"]
-        row += [*(f"{one['bytes'][file] / 1e6:.1f}" for file in FILES), *shares, f"{one['perplexity']:.1f}"]
-        copies.append([*row, ", ".join(map(percent, one["tags"]))])
-    head = ["", *(f"{file}, MB" for file in FILES), *(f"change of {layer}" for layer in LAYERS)]
     return {
         "bilms_source": source(*(records[name] for name in names)),
         "bilms": table(["", *(f"`{name}`" for name in names)], rows),
-        "bits_source": source(bits),
-        "bits": table([*head, "perplexity", "tags: layers 0, 1 ..., their mean"], copies),
     }
 
 
