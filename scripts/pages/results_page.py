@@ -140,7 +140,7 @@ def apart_line(what: str, pairs: Iterable[tuple[str, Sequence[float], Sequence[f
             found[apart(one, other)].append(name)
     words = {True: "Yes", False: "No", None: "Too few runs to tell"}
     answers = [f"{word}: {'; '.join(found[answer])}." for answer, word in words.items() if found[answer]]
-    return f"{what} by more than seeds make likely (Student's t-test, 5 %)? {' '.join(answers)}"
+    return f"{what} by more than seeds make likely (Student's t-test, 5 %)? {' '.join(answers)}" if answers else ""
 
 
 # Tasks

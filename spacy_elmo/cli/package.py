@@ -81,7 +81,7 @@ def package(
     Others install spacy-elmo, and then the package with pip. Then NAME names the biLM in add_pipe, in configs and in
     commands. A model card that is there already stays.
     """
-    from ..pretraining.language_model import CARD, has_softmax
+    from ..pretraining.language_model import CARD, has_softmax, no_softmax
     from ..pretraining.pack import pack
 
     problem = None
@@ -94,7 +94,7 @@ def package(
     elif name == EMBEDDED and softmax is not Place.apart:
         problem = f"--name is {name}, which names the embedded biLM, not one of a package. Give another name"
     elif softmax is Place.apart and not has_softmax(model):
-        problem = f"{model}: no softmax, but --softmax is apart. Expected inside or none"
+        problem = f"--softmax is apart. Expected inside or none, or a softmax. {no_softmax(model)}".removesuffix(".")
     elif build is not Built.none and find_spec("build") is None:
         problem = "the module build is missing. Expected it for --build: pip install build setuptools wheel"
     if problem is not None:
