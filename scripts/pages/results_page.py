@@ -273,7 +273,7 @@ def of_task(runs: Runs, data: str, tried: str) -> str:
     rows, lines, still = [], [], []
     if trivial := runs.records.get("trivial"):
         scores = [spread([trivial["tests"][test][key]]) for key, _, test in measures]
-        rows.append([f"trivial: {trivial['what']}", *scores, *[""] * 7])
+        rows.append([f"trivial: {trivial['what']}", *scores, *[""] * 6])
     for name in shown:
         of_network = runs.of(name)
         scores = [spread(runs.values(name, key, test), with_range=not i) for i, (key, _, test) in enumerate(measures)]
@@ -282,8 +282,7 @@ def of_task(runs: Runs, data: str, tried: str) -> str:
             numbers = [run[key] for run in of_network]
             spans.append(" to ".join(dict.fromkeys(f"{end:,.0f}" for end in (min(numbers), max(numbers)))))
         cells = [*titles(name), *scores, "" if name == BASELINE else runs.cuts(name)[0], runs.numbers(name)]
-        cells += [*spans[:2], f"{of_network[0]['megabytes']:.1f}", spans[2]]
-        rows.append([*cells, ", ".join(sorted({run["commit"] for run in of_network}))])
+        rows.append([*cells, *spans, ", ".join(sorted({run["commit"] for run in of_network}))])
     for test in task.tests:
         pairs = [(" / ".join(titles(a, b)), runs.values(a, test=test), runs.values(b, test=test)) for a, b in PAIRS]
         lines.append(apart_line(f"Differ in {runs.measure}{'' if test == 'test' else f', {test}'}", pairs))
@@ -292,9 +291,9 @@ def of_task(runs: Runs, data: str, tried: str) -> str:
         if last := sum(max(curve) == curve[-1] for curve in curves):
             still.append(f"{last} of {len(curves)} runs of {NETWORKS[name].title}")
     if still:
-        lines.append(f"At the last evaluation, {' and '.join(still)} had their best score.")
+        lines.append(f"Longer training may help: at the last evaluation, {' and '.join(still)} had their best score.")
     head = [name if test == "test" else f"{name}, {test}" for _, name, test in measures]
-    head = ["network", *head, "error cut", "runs", "minutes", "parameters", "MB", "words/s", "commits"]
+    head = ["network", *head, "error cut", "runs", "minutes", "parameters", "words/s", "commits"]
     command = f'python -m spacy project run task . --vars.task {task.name} --vars.networks "{" ".join(shown)}"'
     of_runs = facts([run for name in shown for run in runs.of(name)], "machine", "bilm")
     introduction = f"## {runs.title}\n\nData: {data}\n\n`{command}`; {of_runs}. Tried on the development part: {tried}"
@@ -328,15 +327,20 @@ def alternatives(ner: Runs, embeddings: Mapping[str, Any], learning: Mapping[str
     """Return what a user would take instead of the embedded biLM."""
     rows = []
     for name in filter(ner.of, ALTERNATIVES):
-        trained = [(one["minutes"], one["words"]) for key, one in embeddings.items() if key == TRAINED.get(name)]
+        trained, gpu = (
+            [(one["minutes"], one["words"]) for key, one in embeddings.items() if key == TRAINED.get(name)],
+            0.0,
+        )
         for run in learning.values():
             if run["bilm"] == BILMS.get(name):
-                cores = re.search(r"(\d+) cores?\b", run["machine"])  # none on a GPU
+                cores = re.search(r"(\d+) cores?\b", run["machine"])
                 trained.append((run["minutes"] * int(cores[1]) if cores else 0, run["evaluations"][-1][0]))
+                gpu += 0 if cores else run["minutes"]
         minutes, words = (sum(column) for column in zip(*trained)) if trained else (0, 0)
+        time = f"{minutes:,.0f}{f', and {gpu:.0f} of a GPU' if gpu else ''}" if minutes else ""
         # spacy pretrain changes the weights of x alone
         speed = ner.records[f"{BASELINE if name == PRETRAINED else name}/speed"]["words_per_second"]
-        row = [*titles(name), f"{minutes:,.0f}" if minutes else "", f"{words / 1e6:,.0f}" if words else ""]
+        row = [*titles(name), time, f"{words / 1e6:,.0f}" if words else ""]
         row += [spread(ner.values(name), with_range=True), "" if name == BASELINE else ner.cuts(name)[0]]
         rows.append([*row, f"{ner.of(name)[0]['megabytes']:.1f}", f"{speed:,}"])
     runs = [run for name in (PRETRAINED, SHORT) for run in ner.of(name)]

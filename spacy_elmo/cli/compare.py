@@ -201,7 +201,7 @@ def _run(
     try:
         train(path, folder, use_gpu=gpu_id, overrides={**paths, "system.seed": seed, **overrides})
     except ValueError as error:
-        if not str(error).startswith(("[E143]", "[E923]")):  # a component got no labels, or no examples
+        if not str(error).startswith(("[E143]", "[E867]", "[E923]")):  # too few labels, or no examples
             raise
         raise CommandError(f"{data['train']}: {error} Expected annotations of all components of --pipeline.") from error
     minutes = (time.perf_counter() - start) / 60

@@ -84,8 +84,8 @@ def explore(
     found = {word: group[:MOST_OCCURRENCES] for word in chosen or usual if len(group := tokens[word.lower()]) > 1}
     if not found:
         raise CommandError(
-            f"--words is {words or 'not given'}, and no word occurs twice. Expected words of the text, as it writes "
-            "them: change --words, or give more text."
+            f"--words is {f'{words}, and none of them' if words else 'not given, and no word'} occurs twice. Expected "
+            "words of the text, as it writes them: change --words, or give more text."
         )
     if missing := [word for word in chosen if word not in found]:
         msg.warn(f"{', '.join(missing)}: less than twice in the text, so not on the page.")

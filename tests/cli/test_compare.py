@@ -123,6 +123,7 @@ def test_data_without_annotations(data: list[str]) -> None:
     refused = run("elmo", "compare", "out", *files, "--pipeline", "tagger", code=1)
     assert "plain.spacy: [E143]" in refused
     assert "Expected annotations of all components of --pipeline" in refused
+    assert "plain.spacy: [E867]" in run("elmo", "compare", "texts", *files, "--pipeline", "textcat", code=1)
     assert "plain.spacy: no annotations of ner" in run("elmo", "compare", "ner", *files, code=1)
     some = ["--train", data[1], *files[2:]]
     assert "nothing is scored, because the development part has no annotations" in run("elmo", "compare", "ner", *some)
