@@ -1,7 +1,9 @@
 """The component on text."""
 
+import ctypes
 import re
 import shutil
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -29,7 +31,7 @@ from spacy_elmo import restore_vectors
 from spacy_elmo.errors import ElmoError, NotEmbeddedError, OtherLanguageWarning, SettingsError
 from spacy_elmo.inference import Engine
 from spacy_elmo.inference.words import WordEncoder
-from spacy_elmo.pipeline.elmo import ElmoPipe
+from spacy_elmo.pipeline.elmo import TRIM_EVERY, ElmoPipe
 
 TEXTS = [
     "Stick to the river bank .",
@@ -165,6 +167,22 @@ def test_update_annotates_and_learns_nothing() -> None:
     assert nlp.get_pipe("elmo").to_bytes() == before
     assert nlp.get_pipe("elmo").update([example]) == {"elmo": 0.0}
     assert example.predicted._.elmo.shape == (2, 32)
+
+
+@pytest.mark.skipif(sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="not glibc")
+def test_updates_return_memory_that_was_freed() -> None:
+    nlp = pipeline()
+    example = Example.from_dict(nlp.make_doc("the bank"), {})
+    nlp.update([example])
+    pieces = [bytearray(4000) for _ in range(20_000)]
+    held = pieces[::100]  # between the others, which glibc does not return when they are freed
+    before = Path("/proc/self/statm").read_text().split()[1]
+    del pieces
+    for _ in range(TRIM_EVERY):
+        nlp.update([example])
+    after = Path("/proc/self/statm").read_text().split()[1]
+    assert int(after) < int(before) - 10_000  # pages of 4 KB
+    assert len(held) == 200
 
 
 @pytest.mark.parametrize(
