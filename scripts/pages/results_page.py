@@ -339,10 +339,10 @@ def alternatives(ner: Runs, embeddings: Mapping[str, Any], learning: Mapping[str
         minutes, words = (sum(column) for column in zip(*trained)) if trained else (0, 0)
         time = f"{minutes:,.0f}{f', and {gpu:.0f} of a GPU' if gpu else ''}" if minutes else ""
         # spacy pretrain changes the weights of x alone
-        speed = ner.records[f"{BASELINE if name == PRETRAINED else name}/speed"]["words_per_second"]
+        speed = ner.records.get(f"{BASELINE if name == PRETRAINED else name}/speed")
         row = [*titles(name), time, f"{words / 1e6:,.0f}" if words else ""]
         row += [spread(ner.values(name), with_range=True), "" if name == BASELINE else ner.cuts(name)[0]]
-        rows.append([*row, f"{ner.of(name)[0]['megabytes']:.1f}", f"{speed:,}"])
+        rows.append([*row, f"{ner.of(name)[0]['megabytes']:.1f}", f"{speed['words_per_second']:,}" if speed else ""])
     runs = [run for name in (PRETRAINED, SHORT) for run in ner.of(name)]
     speeds = [record for name, record in ner.records.items() if name.endswith("/speed")]
     said = f"{facts(runs, 'commit', 'machine')}. Embeddings: {facts(embeddings.values(), 'commit')}."
