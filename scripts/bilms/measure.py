@@ -46,7 +46,7 @@ def read_text(path: Path, limit: int | None = None) -> tuple[list[list[str]], in
     return sentences, report.n_bad
 
 
-def perplexity(model: LanguageModel, sentences: list[list[str]], left_out: int = 0) -> dict[str, Any]:
+def perplexity(model: LanguageModel, sentences: list[list[str]], left_out: int) -> dict[str, Any]:
     """Return the perplexities of a text from the zero state, with and without `<UNK>`, and the text's size."""
     score = score_text(model, sentences)
     sizes = {"sentences": score.sentences, "left_out": left_out, "tokens": score.tokens}

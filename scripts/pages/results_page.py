@@ -231,6 +231,7 @@ def summary(all_runs: Sequence[Runs], ablation: Runs) -> dict[str, str]:
     parts: dict[str, str] = {}
     for name, of_tasks in filter(lambda one: one[1], cuts.items()):
         parts |= {f"{name}_mean": whole(mean(of_tasks.values())), f"{name}_ends": ends(of_tasks, whole)}
+        parts[f"{name}_tasks"] = str(len(of_tasks))
     ahead = [title for title, cut in cuts["vectors"].items() if cut > cuts["elmo"][title]]
     paces = [pace[1] / pace[0] for runs in all_runs if (pace := runs.pace())]
     speeds = {}
@@ -289,9 +290,9 @@ def of_task(runs: Runs, data: str, tried: str) -> str:
     for name in (BASELINE, ELMO):
         curves = [[score for _, score in run["curve"]] for run in runs.of(name) if run.get("curve")]
         if last := sum(max(curve) == curve[-1] for curve in curves):
-            still.append(f"{last} of {len(curves)} runs of {NETWORKS[name].title}")
+            still.append(f"{last} of the {len(curves)} runs of {NETWORKS[name].title} whose scores were kept")
     if still:
-        lines.append(f"Longer training may help: at the last evaluation, {' and '.join(still)} had their best score.")
+        lines.append(f"Longer training may help: the last evaluation was the best one in {' and '.join(still)}.")
     head = [name if test == "test" else f"{name}, {test}" for _, name, test in measures]
     head = ["network", *head, "error cut", "runs", "minutes", "parameters", "words/s", "commits"]
     command = f'python -m spacy project run task . --vars.task {task.name} --vars.networks "{" ".join(shown)}"'
@@ -327,10 +328,8 @@ def alternatives(ner: Runs, embeddings: Mapping[str, Any], learning: Mapping[str
     """Return what a user would take instead of the embedded biLM."""
     rows = []
     for name in filter(ner.of, ALTERNATIVES):
-        trained, gpu = (
-            [(one["minutes"], one["words"]) for key, one in embeddings.items() if key == TRAINED.get(name)],
-            0.0,
-        )
+        trained = [(one["minutes"], one["words"]) for key, one in embeddings.items() if key == TRAINED.get(name)]
+        gpu = 0.0
         for run in learning.values():
             if run["bilm"] == BILMS.get(name):
                 cores = re.search(r"(\d+) cores?\b", run["machine"])

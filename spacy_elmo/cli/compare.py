@@ -203,7 +203,8 @@ def _run(
     except ValueError as error:
         if not str(error).startswith(("[E143]", "[E867]", "[E923]")):  # too few labels, or no examples
             raise
-        raise CommandError(f"{data['train']}: {error} Expected annotations of all components of --pipeline.") from error
+        expected = "Expected annotations of all components of --pipeline, for textcat of two labels or more."
+        raise CommandError(f"{data['train']}: {error} {expected}") from error
     minutes = (time.perf_counter() - start) / 60
     best = folder / "model-best"
     fix_random_seed()

@@ -82,10 +82,15 @@ def explore(
         for token in doc:
             tokens[token.lower_].append(token)
     found = {word: group[:MOST_OCCURRENCES] for word in chosen or usual if len(group := tokens[word.lower()]) > 1}
+    if not found and words:
+        raise CommandError(
+            f"--words is {words}, and the text has none of these twice. Expected words that occur twice or more: "
+            "change --words, or give more text."
+        )
     if not found:
         raise CommandError(
-            f"--words is {f'{words}, and none of them' if words else 'not given, and no word'} occurs twice. Expected "
-            "words of the text, as it writes them: change --words, or give more text."
+            "no word of the text occurs twice, but for the most frequent ones of the language. Expected some: give "
+            "more text, or name words with --words."
         )
     if missing := [word for word in chosen if word not in found]:
         msg.warn(f"{', '.join(missing)}: less than twice in the text, so not on the page.")

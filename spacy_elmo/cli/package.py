@@ -94,7 +94,7 @@ def package(
     elif name == EMBEDDED and softmax is not Place.apart:
         problem = f"--name is {name}, which names the embedded biLM, not one of a package. Give another name"
     elif softmax is Place.apart and not has_softmax(model):
-        problem = f"--softmax is apart. Expected inside or none, or a softmax. {no_softmax(model)}".removesuffix(".")
+        problem = f"--softmax is apart, but {no_softmax(model)} Or give --softmax inside or none"
     elif build is not Built.none and find_spec("build") is None:
         problem = "the module build is missing. Expected it for --build: pip install build setuptools wheel"
     if problem is not None:

@@ -126,8 +126,8 @@ def check_files(options_file: File | None, weight_file: File | None, bilm: File 
     if bilm is not None and present:
         raise SettingsError(
             f"bilm is {shown(os.fspath(bilm))}, and {' and '.join(present)} {'are' if len(present) > 1 else 'is'} set "
-            "too. Expected one of both: bilm for a folder or a name, or options_file and weight_file for two files (in "
-            "a component's config they are model.bilm and so on)."
+            "too. Expected one of the two: bilm for a folder or a name, or options_file and weight_file for two files "
+            "(in a component's config they are model.bilm and so on)."
         )
     if len(present) == 1:
         missing = names[1 - names.index(present[0])]

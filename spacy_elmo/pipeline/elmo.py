@@ -56,7 +56,7 @@ from .attributes import (
 )
 
 Store = Literal["layers", "layers_float16", "mix", "none"]
-TRIM_EVERY = 50  # updates, in which glibc may come to hold a GB of freed memory; returning it takes 30 ms
+TRIM_EVERY = 50  # updates. glibc may hold a GB of freed memory after some hundreds; returning it takes some 30 ms
 
 # The layers of each doc by attr that are held, not stored, and the ids of the listeners that have not read them yet.
 # They are not in doc.user_data, so that nobody writes them; they go with the doc.
@@ -145,7 +145,8 @@ class ElmoPipe(TrainablePipe):
         self.max_batch_tokens, self.learn_rate_factor = max_batch_tokens, learn_rate_factor
         self.cache = LayerCache(cache_mb * 2**20, cache_file)
         self.source = DocLayers(name, attr, model)
-        self._warned_of_no_listener, self._n_updates = False, 0
+        self._warned_of_no_listener = False
+        self._n_updates = 0
         self._listener_map: dict[str, list[BiLMModel]] = {}
         self._before: list[str] = []  # names of the elmo pipes before this one, in the linking that is valid
         self._found_by: list[str] = []  # those that have shown themselves since then
