@@ -499,7 +499,7 @@ def inside(records: Mapping[str, Any]) -> dict[str, str]:
         senses.append([layer, *(percent(test["layers"][number]["f1"]) for test in tests)])
     head = ["question", "without a layer", *LAYERS, "mean", "the paper's layer 1", "the paper's layer 2"]
     return {
-        "inside_source": source(*records.values()),
+        "inside_source": source(*(records[name] for name in (*PROBES, "senses"))),
         "inside": table(head, rows),
         "senses": table(["", *(Path(test["test"]).stem for test in tests)], senses),
     }
