@@ -218,12 +218,14 @@ def test_a_pipeline_with_an_installed_bilm_predicts(text):
         (("page.html", "a.txt", "--lang", "xx1"), "the language is 'xx1'"),
         (("page.html", "--pipeline", "none"), "none: can't be loaded"),
         (("page.html", "--words", ",,"), "--words is ',,', which names no word"),
-        (("page.html", "a.txt", "--words", "zebra"), "--words is zebra"),
+        (("page.html", "a.txt", "--words", "zebra"), "--words is zebra, and the text has none of these twice"),
+        (("page.html", "once.txt"), "no word of the text occurs twice"),
     ],
 )
 def test_what_explore_refuses(options: tuple[str, ...], message: str, text: str) -> None:
     Path("bad.txt").write_bytes(b"ab\xff cd\n")
     Path("empty.txt").touch()
+    Path("once.txt").write_text("The cat sleeps on the bank .", encoding="utf-8")
     assert message in " ".join(run("elmo", "explore", *options, code=1).split())
     assert not Path("page.html").exists()
 
