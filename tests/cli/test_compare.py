@@ -125,6 +125,7 @@ def test_data_without_annotations(data: list[str]) -> None:
     assert "Expected annotations of all components of --pipeline" in refused
     assert "plain.spacy: [E867]" in run("elmo", "compare", "texts", *files, "--pipeline", "textcat", code=1)
     assert "plain.spacy: no annotations of ner" in run("elmo", "compare", "ner", *files, code=1)
+    assert not Path("ner", "baseline-0").exists()
     some = ["--train", data[1], *files[2:]]
     assert "nothing is scored, because the development part has no annotations" in run("elmo", "compare", "ner", *some)
 
