@@ -152,7 +152,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder, "text.txt")
         sentences = write_text(text, args.tokens, args.text)
-        print(f"{sum(map(len, sentences)):,} tokens in {len(sentences):,} sentences, width 256\n")
+        print(f"{sum(map(len, sentences)):,} tokens in {len(sentences):,} sentences, the mean of en_core's layers\n")
         (rates if args.part == "rates" else formats)(text, sentences, args)
 
 
