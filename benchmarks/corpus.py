@@ -152,7 +152,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder, "text.txt")
         sentences = write_text(text, args.tokens, args.text)
-        print(f"{sum(map(len, sentences)):,} tokens in {len(sentences):,} sentences, the mean of en_core's layers\n")
+        print(f"{sum(map(len, sentences)):,} tokens in {len(sentences):,} sentences, en_core, width 512\n")
         (rates if args.part == "rates" else formats)(text, sentences, args)
 
 

@@ -108,10 +108,10 @@ def compare(
         msg.warn(untrained)
     _write(output, settings, runs)
     data = {name: _converted(path, output / "corpus" / f"{name}.spacy") for name, path in files.items()}
-    # spaCy refuses other components that get no labels
-    if "ner" in names and not any(doc.ents for doc in DocBin().from_disk(data["train"]).get_docs(Vocab())):
+    bare = [name for name in names if name in ("ner", "beam_ner")]  # spaCy refuses others that get no labels
+    if bare and not any(doc.ents for doc in DocBin().from_disk(data["train"]).get_docs(Vocab())):
         expected = "Expected annotations of all components of --pipeline."
-        raise CommandError(f"{data['train']}: no annotations of ner. {expected}")
+        raise CommandError(f"{train_file}: no annotations of {', '.join(bare)}. {expected}")
     wanted = [(network, seed) for seed in range(seeds) for network in networks]
     with telling_if_stopped(f"stopped. The same command goes on after the trainings in {output / SCORES}."):
         for number, (network, seed) in enumerate(wanted, start=1):

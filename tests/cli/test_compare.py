@@ -126,6 +126,7 @@ def test_data_without_annotations(data: list[str]) -> None:
     assert "plain.spacy: [E867]" in run("elmo", "compare", "texts", *files, "--pipeline", "textcat", code=1)
     assert "plain.spacy: no annotations of ner" in run("elmo", "compare", "ner", *files, code=1)
     assert not Path("ner", "baseline-0").exists()
+    assert "no annotations of beam_ner" in run("elmo", "compare", "beam", *files, "--pipeline", "beam_ner", code=1)
     some = ["--train", data[1], *files[2:]]
     assert "nothing is scored, because the development part has no annotations" in run("elmo", "compare", "ner", *some)
 

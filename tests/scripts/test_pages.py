@@ -70,6 +70,6 @@ def test_the_page_on_scale_has_the_tables() -> None:
     for one in tables():
         assert one in page, "make the tables again: python -m scripts.pages.scale_tables"
     rate = 1 / (2 / 6_009 + 10e-6)  # of a core
-    assert hours(1e9, 10, "en_core", "float32", 1038) == (pytest.approx(1e9 / (160 * rate) / 3600), "cores")
+    assert hours(1e9, 10, "en_core", "float32", 2062) == (pytest.approx(1e9 / (160 * rate) / 3600), "cores")
     assert hours(1e12, 1000, "en_core", "float32", 1000) == (pytest.approx(1e12 / 1e7 / 3600), "shared storage")
     assert hours(1e9, 1, "en_core", "bfloat16", 10_000) == (pytest.approx(1e9 / 5e4 / 3600), "disk")
