@@ -317,11 +317,13 @@ def read_paragraphs(runs: Runs) -> dict[str, Any]:
     result = record["result"]
     for part, title in (("read", "of these paragraphs"), ("others", "of the others")):
         base, elmo = (mean(one[key] for one in result["scores"][name][part]) for name in (BASELINE, ELMO))
-        scores = f"x alone {percent(base)}, [x; en_mini] {percent(elmo)}"
+        scores = f"x alone {percent(base)}, [x; ELMo] {percent(elmo)}"
         cut = f"error cut {100 - 100 * (1 - elmo) / (1 - base):.1f} %"
         found.append(f"{result['questions'][part]} questions {title}: {scores}, {cut}")
     said = f"`{record['command']}`; {facts([record], 'commit', 'machine')}"
-    return {"read": result, "read_scores": ". ".join(found), "read_source": said}
+    n = len(result["runs"][ELMO])
+    counted = "one run" if n == 1 else f"{n} runs"
+    return {"read": result, "read_runs": counted, "read_scores": ". ".join(found), "read_source": said}
 
 
 def alternatives(ner: Runs, embeddings: Mapping[str, Any], learning: Mapping[str, Any]) -> dict[str, str]:
