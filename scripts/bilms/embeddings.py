@@ -1,7 +1,6 @@
 """Make what is compared with the embedded biLM, in assets/, and write what training it took to results/.
 
     OMP_NUM_THREADS=1 python -m scripts.bilms.embeddings train floret wikipedia.txt
-    python -m scripts.bilms.embeddings tune ner ner_wnut17  # the embedded one, on the text of tasks
 
 floret: static vectors, which the paper's x had too, with the settings of spaCy's own example
 (projects/pipelines/floret_vectors_demo) but for their width. `pip install floret` first.
@@ -23,7 +22,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from spacy.util import load_config
@@ -31,8 +30,8 @@ from thinc.api import Config
 
 from spacy_elmo.errors import CommandError
 
-from ..runs.experiments import ELMO, keep_result, minutes_since, tasks_of
-from ..runs.train_runs import bilm_mark, network_config, pretraining_config
+from ..runs.experiments import keep_result, minutes_since
+from ..runs.train_runs import pretraining_config
 from ..shared import origin, run_command, run_elmo
 
 _MINUTES, _FLORET_EPOCHS, _BILM_TOKENS = 30, 5, 15_500_000
@@ -105,17 +104,11 @@ def train_short_bilm(text: Path, folder: Path, tokens: int = _BILM_TOKENS, more:
     settings = ["--paths.train", str(text), "--paths.heldout", "null", "--training.total_tokens", str(tokens)]
     settings += ["--training.workers", "1", "--bilm.lstm.dim", _LSTM, *more]
     run_elmo("pretrain", "configs/pretrain.cfg", str(run), *settings)
-    words = _keep(run, "model-last", folder)
-    shutil.rmtree(run)
-    return words
-
-
-def _keep(run: Path, model: str, folder: Path) -> int:
-    """Copy the two files of a biLM out of a run, and return how many tokens the run has read."""
-    folder.mkdir(parents=True, exist_ok=True)
     for name in ("options.json", "weights.hdf5"):
-        shutil.copyfile(run / model / name, folder / name)
-    return int(json.loads((run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])["tokens"])
+        shutil.copyfile(run / "model-last" / name, folder / name)
+    words = json.loads((run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])["tokens"]
+    shutil.rmtree(run)
+    return int(words)
 
 
 TRAINERS = {
@@ -141,34 +134,5 @@ def train(
     keep_result("embeddings", embedding, {"minutes": minutes_since(begin), "words": words, **origin()})
 
 
-def tuned(train: str, dev: str, output: Path, bilm: str = "en_core", more: Sequence[str] = ()) -> dict[str, Any]:
-    """Write the files of a biLM that was tuned as in the paper's appendix A.1, and return what was measured.
-
-    It reads the tokens and sentences of .spacy files, without the labels. The weights that are best on `dev` are kept.
-    more: settings beside those that `init-pretrain-config` gives.
-    """
-
-    def perplexities(model: str) -> Any:
-        return json.loads(run_elmo("evaluate", model, dev, "--json", output=True))["zero_state"]
-
-    before = perplexities(bilm)  # first, because it needs the softmax too
-    with tempfile.TemporaryDirectory() as name:
-        config, run = Path(name, "tune.cfg"), Path(name, "run")
-        run_elmo("init-pretrain-config", str(config), "--train", train, "--heldout", dev, "--init", bilm)
-        begin = time.perf_counter()
-        run_elmo("pretrain", str(config), str(run), "--training.workers", "1", *more)
-        minutes, after = minutes_since(begin), perplexities(str(run / "model-best"))
-        tokens = _keep(run, "model-best", output)
-    return {"before": before, "after": after, "tokens": tokens, "minutes": minutes}
-
-
-def tune(tasks: list[str]) -> None:
-    """Tune the embedded biLM on the training part of each of TASKS. Perplexities go to results/tuned.json."""
-    for task in tasks_of(tasks):
-        paths = network_config(task, task.networks[ELMO])["paths"]
-        measured = tuned(paths["train"], paths["dev"], Path("assets/tuned", task.name))
-        keep_result("tuned", task.name, {**measured, **origin(), "bilm": bilm_mark()})
-
-
 if __name__ == "__main__":
-    run_command(train, tune)
+    run_command(train)

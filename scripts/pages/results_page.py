@@ -37,7 +37,6 @@ from ..runs.experiments import (
     SHARES,
     SHORT,
     TASKS,
-    TUNED,
     VECTORS,
     Seeds,
     Task,
@@ -59,9 +58,7 @@ FILES = ("weights.hdf5", "softmax.hdf5")
 LATIN = ("pos_acc", "morph_acc", "lemma_acc", "dep_uas", "dep_las")
 LATIN_NETWORKS = ("x alone", SPACY_PRETRAIN, "x with vectors", "[x; ELMo]", "[x with vectors; ELMo]")
 LAYERS = ("layer 0", "layer 1", "layer 2")
-# Table 7 of Peters et al. 2018: forward perplexity before and after. By the name of a record, the question, its measure
-# and the paper's figures of the two LSTM layers
-PAPER_TUNED = {"textcat": "131.5 to 78.6"}
+# By the name of a record: the question, its measure and the paper's figures of the two LSTM layers
 PROBES = {
     "probe_upos": ("universal tags, UD English EWT", "accuracy", ("", "")),
     "probe_tag": ("fine tags (XPOS), UD English EWT", "accuracy", ("97.3", "96.8")),
@@ -353,28 +350,6 @@ def alternatives(ner: Runs, embeddings: Mapping[str, Any], learning: Mapping[str
     return {"alternatives_source": said, "alternatives": table(head, rows, apart_line("Differ in F1", pairs))}
 
 
-def tuned(all_runs: Sequence[Runs], measured: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is said of the biLMs that were tuned on a task's text."""
-    rows, scores, three = [], [], (BASELINE, MINI, TUNED)
-    for runs in all_runs:
-        record = measured[runs.task.name]
-        sides = [record["before"], record["after"]]
-        figures = [side["forward"] for side in sides] + [side["without_unknown"]["forward"] for side in sides]
-        row = [runs.title, f"{record['tokens'] / 1e6:.2f}", f"{record['minutes']:.1f}"]
-        rows.append([*row, *(f"{figure:.1f}" for figure in figures), PAPER_TUNED.get(runs.task.name, "")])
-        row = [runs.title, runs.measure, *runs.means(*three), *runs.cuts(MINI, TUNED)]
-        scores.append([*row, *(percent(*runs.dev(name)) for name in (MINI, TUNED)), runs.numbers(*three)])
-    head = ["text", "million tokens read", "minutes", "perplexity before", "after", "of known words, before", "after"]
-    of_scores = ["task", "measure", *titles(*three), "cut: en_mini", "cut: tuned"]
-    of_scores += ["development part, [x; en_mini]", "development part, [x; tuned]", "runs of each"]
-    verdict = apart_line("Do the two differ on the test part", of_all(all_runs, MINI, TUNED))
-    return {
-        "tuned_source": facts(measured.values(), "commit", "machine", "bilm"),
-        "tuned_perplexities": table([*head, "the paper's"], rows),
-        "tuned_scores": table(of_scores, scores, verdict),
-    }
-
-
 def paces(all_runs: Sequence[Runs]) -> dict[str, str]:
     found = [(runs.title, *pace) for runs in all_runs if (pace := runs.pace())]
     rows = [[title, f"{alone:,.0f}", f"{elmo:,.0f}", f"{every:,}", of] for title, alone, elmo, every, of in found]
@@ -572,7 +547,7 @@ def main(
 ) -> None:
     """Write the page of results and its plots."""
     *all_runs, ablation = (Runs(task, read_results(task.name), seeds_of(seeds)) for task in (*TASKS, ABLATION))
-    learning, of_tuned = read_results("pretraining"), read_results("tuned")
+    learning = read_results("pretraining")
     in_order = sorted(learning.values(), key=lambda run: (run["bilm"], run["tokens_before"]))
     with Path(__file__).with_name("tasks.tsv").open(encoding="utf-8", newline="") as file:
         _, *said = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
@@ -586,7 +561,6 @@ def main(
         partial(all_tasks, all_runs),
         partial(read_paragraphs, next(runs for runs in all_runs if runs.task.name == "answers")),
         partial(alternatives, all_runs[0], read_results("embeddings"), learning),
-        partial(tuned, [runs for runs in all_runs if runs.task.name in of_tuned], of_tuned),
         partial(paces, all_runs),
         partial(changes, ablation, all_runs),
         partial(bilms, read_results("bilms")),

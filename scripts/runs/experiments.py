@@ -29,10 +29,9 @@ class Network(NamedTuple):
     elmo: bool = True
     vectors: bool = False  # x contains the static vectors of assets/vectors
     pretrained: bool = False  # the weights of x begin as those of assets/pretrained
-    settings: Mapping[str, Any] = {}  # changed in the config; {task} stands for the name of the task
+    settings: Mapping[str, Any] = {}  # changed in the config
     mix: Mapping[str, Any] = {}  # settings of every scalar mix
     places: tuple[str, ...] = ()  # where ELMo stands, of "input" and "output"; empty: as in the config
-    blocks: Mapping[str, Mapping[str, Any]] = {}  # sections that are put into the config
     share: int = 100  # of the training part that it learns from, in %
 
 
@@ -47,14 +46,13 @@ def _other_bilm(title: str, folder: str) -> Network:
 
 
 BASELINE, ELMO, MINI, VECTORS, BOTH = "baseline", "elmo", "mini", "vectors", "vectors_elmo"
-TUNED, PRETRAINED, SHORT = "tuned", "pretrained", "short_bilm"
+PRETRAINED, SHORT = "pretrained", "short_bilm"
 NETWORKS = {
     BASELINE: Network("x alone", elmo=False),
     ELMO: Network("[x; ELMo]"),
     MINI: _other_bilm("[x; en_mini]", "packages/en_mini/spacy_elmo_en_mini"),
     VECTORS: Network("x with static vectors", elmo=False, vectors=True),
     BOTH: Network("[x with static vectors; ELMo]", vectors=True),
-    TUNED: _other_bilm("[x; tuned]", "assets/tuned/{task}"),
     # trained for half an hour of one core, as the vectors are (scripts/bilms/embeddings.py)
     PRETRAINED: Network("x initialised by `spacy pretrain`", elmo=False, pretrained=True),
     SHORT: _other_bilm("[x; a biLM of half an hour]", "assets/short_bilm"),
@@ -120,22 +118,11 @@ TASKS = (
 UPDATES = 2000
 SHARES = (1, 3, 10, 30)  # of the training part, in %; its whole is in the two main networks
 _LENGTH = {"training.max_steps": UPDATES, "training.patience": 0}  # 0: none ends early
-_UNFROZEN = {"components.elmo.frozen": False}
-_GRADUAL = {"@callbacks": "spacy-elmo.GradualUnfreezing.v1", "pipe": "elmo", "start": UPDATES // 5}
-_UNFREEZING = {"training.before_update": {**_GRADUAL, "every": UPDATES // 5, "unit": "step"}}
 CHANGES = {
     "top": Network("the top layer alone, gamma learned", mix={"scalar_mix_parameters": [-1e10, -1e10, 0.0]}),
     "fixed": Network("the mean of the layers, no gamma", mix={"trainable": False}),
-    "l2_0.001": Network("l2 of the mix 0.001", mix={"l2": 0.001}),
-    "l2_1": Network("l2 of the mix 1", mix={"l2": 1.0}),
-    "l2_50": Network("l2 of the mix 50 (nearly the mean), gamma learned", mix={"l2": 50.0}),
-    "token_norm": Network("layer norm of each token", mix={"layer_norm": "token"}),
-    "batch_norm": Network("layer norm of each batch", mix={"layer_norm": "batch"}),
     "input": Network("ELMo at the input alone", places=("input",)),
     "output": Network("ELMo at the output alone", places=("output",)),
-    "tuned": Network("the biLM tuned, its learning rate a tenth", settings=_UNFROZEN),
-    "unfrozen": Network("the biLM unfrozen from the top", settings=_UNFROZEN, blocks=_UNFREEZING),
-    "float16": Network("layers in float16", settings={"components.elmo.store": "layers_float16"}),
 }
 
 

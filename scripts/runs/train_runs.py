@@ -53,14 +53,14 @@ def network_config(task: Task, network: Network) -> Config:
     path = Path("configs", f"{task.config}{'_elmo' if network.elmo else ''}.cfg")
     config = load_config(path)
     settings: dict[str, Any] = {**task.settings, **network.settings}
-    for name, value in {**settings, **network.blocks}.items():
+    for name, value in settings.items():
         *within, key = name.split(".")
         section: dict[str, Any] = config
         for part in within:
             section = section[part]
-        if name in settings and key not in section:  # a name that is misspelt
+        if key not in section:  # a name that is misspelt
             raise CommandError(f"{path}: there is no setting {name}. Expected one that can be changed: add it.")
-        section[key] = value.replace("{task}", task.name) if isinstance(value, str) else value
+        section[key] = value
     if network.vectors:
         config["initialize"]["vectors"] = "assets/vectors"
     if network.pretrained:

@@ -25,8 +25,6 @@ from spacy_elmo.pretraining.evaluating import append_row
 ROOT = Path(__file__).parents[2]
 SMALL = "--bilm.lstm.dim 16 --bilm.lstm.projection_dim 8 --bilm.char_cnn.filters [[1,4],[2,8]] --vocabulary.size 20"
 RUN = "--training.streams 4 --training.steps 5 --training.softmax.kind full --training.schedule.warmup_steps 2"
-# by default so small a text is scored after each update, which takes most of the time
-TUNING = "--training.epochs 5 --training.streams 2 --training.steps 5 --evaluation.every 40"
 
 
 @pytest.fixture(autouse=True)
@@ -126,17 +124,9 @@ def test_spacy_pretrain(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_short_bilm_that_is_tuned(folder: Path) -> None:
-    """It learns the text, and its files are official."""
+def test_a_short_bilm(folder: Path) -> None:
+    """Its files are official."""
     Path("made").mkdir()
     assert embeddings.train_short_bilm(Path("text.txt"), Path("made"), 200, (*SMALL.split(), *RUN.split())) >= 200
     assert sorted(path.name for path in Path("made").iterdir()) == ["options.json", "weights.hdf5"]
-    run("elmo", "pretrain", "configs/pretrain.cfg", "run", "--paths.train", "text.txt", *SMALL.split(),
-        "--training.total_tokens", "200", "--paths.heldout", "null", *RUN.split())  # fmt: skip
-    train = write_docs("train.spacy", *["the town sleeps in the old valley"] * 40)
-    dev = write_docs("dev.spacy", *["the valley sleeps in the old town"] * 4)
-    measured = embeddings.tuned(train, dev, Path("tuned"), "run/model-last", TUNING.split())
-    assert read_weights("tuned/weights.hdf5", read_options("tuned/options.json"))
-    assert measured["after"]["mean"] < measured["before"]["mean"] / 1.2
-    assert measured["before"] == json.loads(run("elmo", "evaluate", "run/model-last", dev, "--json"))["zero_state"]
-    assert measured["tokens"] > 5 * 40 * 7
+    assert read_weights("made/weights.hdf5", read_options("made/options.json"))
