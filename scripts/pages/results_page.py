@@ -26,15 +26,12 @@ from matplotlib.ticker import MaxNLocator, NullLocator
 
 from ..bilms.latin import SPACY_PRETRAIN, TREEBANKS
 from ..runs.experiments import (
-    ABLATION,
     BASELINE,
     BOTH,
-    CHANGES,
     ELMO,
     MINI,
     NETWORKS,
     PRETRAINED,
-    SHARES,
     SHORT,
     TASKS,
     VECTORS,
@@ -42,7 +39,6 @@ from ..runs.experiments import (
     Task,
     read_results,
     seeds_of,
-    share_name,
 )
 from ..runs.train_runs import bilm_mark
 from ..shared import run_command
@@ -171,11 +167,6 @@ class Runs(NamedTuple):
         key, test = key or next(iter(self.task.measures)), test or next(iter(self.task.tests))
         return [run["tests"][test][key] for run in self.of(network)]
 
-    def dev(self, network: str) -> list[float]:
-        """Return the first measure of each run on the development part."""
-        key = next(iter(self.task.measures))
-        return [run["dev"][key] for run in self.of(network) if key in run["dev"]]
-
     def cut(self, network: str = ELMO, than: str = BASELINE) -> float:
         """Return how much smaller a network's mean error is than another's: 1 - (1 - F) / (1 - F of the other)."""
         return 1 - (1 - mean(self.values(network))) / (1 - mean(self.values(than)))
@@ -213,7 +204,7 @@ def of_all(all_runs: Sequence[Runs], one: str, other: str) -> list[tuple[str, li
     return [(runs.title, runs.values(one), runs.values(other)) for runs in all_runs]
 
 
-def summary(all_runs: Sequence[Runs], ablation: Runs) -> dict[str, str]:
+def summary(all_runs: Sequence[Runs]) -> dict[str, str]:
     """Return what the runs say in the main."""
     pairs = {
         "elmo": (ELMO, BASELINE),
@@ -236,15 +227,9 @@ def summary(all_runs: Sequence[Runs], ablation: Runs) -> dict[str, str]:
         if "elmo/speed" in runs.records:
             elmo, alone = (runs.records[f"{name}/speed"]["words_per_second"] for name in (ELMO, BASELINE))
             speeds[runs.title] = elmo / alone
-    # with which share of the training part [x; ELMo] is as good as x alone with all of it
-    dev = next(runs for runs in all_runs if runs.title == ablation.title).dev(BASELINE)
-    scores = {share: ablation.values(share_name(ELMO, share))[0] for share in (*SHARES, 100)}
-    share, score = next(one for one in scores.items() if one[1] >= mean(dev))
-    found = f"with {share} % of that of {ablation.title}, [x; ELMo] has {percent(score)}"
     return parts | {
         "vectors_ahead": "; ".join(ahead) or "no task",
         "pace_ends": f"{whole(min(paces))} to {whole(max(paces))}",
-        "least_share": f"{found}, and x alone with all of it {percent(*dev)}",
         "speed_ends": ends(speeds, whole),
     }
 
@@ -354,47 +339,6 @@ def paces(all_runs: Sequence[Runs]) -> dict[str, str]:
     found = [(runs.title, *pace) for runs in all_runs if (pace := runs.pace())]
     rows = [[title, f"{alone:,.0f}", f"{elmo:,.0f}", f"{every:,}", of] for title, alone, elmo, every, of in found]
     return {"paces": table(["task", "updates, x alone", "updates, [x; ELMo]", "evaluated every", "reached in"], rows)}
-
-
-def changes(runs: Runs, all_runs: Sequence[Runs]) -> dict[str, str]:
-    """Return what single changes make, and shares of the training part."""
-    names = (BASELINE, ELMO, *CHANGES)
-    rows = []
-    for name in names:
-        points = round(100 * (mean(runs.values(name)) - mean(runs.values(ELMO))), 1) + 0.0  # no "-0.0"
-        minutes = min(run["minutes"] for run in runs.of(name))
-        cells = [*runs.means(name), "" if name == ELMO else f"{points:+.1f}", f"{minutes:.0f}"]
-        rows.append([runs.task.networks[name].title, *cells])
-    said = facts([run for name in names for run in runs.of(name)], "commit", "machine", "bilm")
-    pair = (BASELINE, ELMO)
-    shares = [
-        [f"{share} %", *(percent(*runs.values(share_name(name, share))) for name in pair)] for share in (*SHARES, 100)
-    ]
-    whole_run = next(one for one in all_runs if one.title == runs.title)
-    shares.append(["100 %, to the end", *(percent(*whole_run.dev(name)) for name in (BASELINE, MINI))])
-    return {
-        "ablation_source": f"{said}. {doubt(runs)}",
-        "ablation": table(["network", runs.measure, "difference", "minutes"], rows),
-        "shares": table(["training part", *titles(*pair)], shares),
-    }
-
-
-def doubt(runs: Runs) -> str:
-    """Return which networks differ from [x; ELMo] by more than seeds make likely, if all deviate as it does."""
-    values = runs.values(ELMO)
-    n = len(values)
-    deviation = statistics.stdev(values)
-    least, of_two = (100 * STUDENT[n - 1] * deviation * math.sqrt(1 + 1 / count) for count in (n, 1))
-    far = [
-        runs.task.networks[name].title
-        for name in (BASELINE, *CHANGES)
-        if runs.of(name) and 100 * abs(mean(runs.values(name)) - mean(values)) >= least
-    ]
-    return (
-        f"The {n} runs of [x; ELMo] have a deviation of {100 * deviation:.2f}; that of the other networks is "
-        f"taken to be the same. Then another seed alone makes one run differ from their mean by {least:.1f} or more in "
-        f"one of twenty cases, and two single runs by {of_two:.1f}. These differ by more: {'; '.join(far) or 'none'}."
-    )
 
 
 # BiLMs
@@ -546,7 +490,7 @@ def main(
     seeds: Seeds = "0 1 2",
 ) -> None:
     """Write the page of results and its plots."""
-    *all_runs, ablation = (Runs(task, read_results(task.name), seeds_of(seeds)) for task in (*TASKS, ABLATION))
+    all_runs = [Runs(task, read_results(task.name), seeds_of(seeds)) for task in TASKS]
     learning = read_results("pretraining")
     in_order = sorted(learning.values(), key=lambda run: (run["bilm"], run["tokens_before"]))
     with Path(__file__).with_name("tasks.tsv").open(encoding="utf-8", newline="") as file:
@@ -557,12 +501,11 @@ def main(
         "tasks": "\n\n".join(sections),
     }
     for make in (
-        partial(summary, all_runs, ablation),
+        partial(summary, all_runs),
         partial(all_tasks, all_runs),
         partial(read_paragraphs, next(runs for runs in all_runs if runs.task.name == "answers")),
         partial(alternatives, all_runs[0], read_results("embeddings"), learning),
         partial(paces, all_runs),
-        partial(changes, ablation, all_runs),
         partial(bilms, read_results("bilms")),
         partial(learned, in_order),
         partial(latin, read_results("latin")),

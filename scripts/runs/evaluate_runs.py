@@ -1,7 +1,6 @@
 """Score the model-best of each run of tasks on the test part, once, and write what was measured to results/TASK.json.
 
-The ablation is scored on the development part. A run whose result is there is not scored again, unless it was trained
-anew since then.
+A run whose result is there is not scored again, unless it was trained anew since then.
 
     python -m scripts.runs.evaluate_runs ner --networks "baseline elmo" --seeds "0 1 2"
     OMP_NUM_THREADS=2 python -m scripts.runs.evaluate_runs ner --networks "baseline elmo" --speed
@@ -132,7 +131,7 @@ def main(
     setup_gpu(gpu_id, silent=True)
     numbers = experiments.seeds_of(seeds)
     for task in experiments.tasks_of(tasks):
-        names = experiments.networks_of(networks, task)
+        names = experiments.networks_of(networks)
         if speed:
             measure_speed(task, names)
             continue

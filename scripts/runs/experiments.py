@@ -30,9 +30,6 @@ class Network(NamedTuple):
     vectors: bool = False  # x contains the static vectors of assets/vectors
     pretrained: bool = False  # the weights of x begin as those of assets/pretrained
     settings: Mapping[str, Any] = {}  # changed in the config
-    mix: Mapping[str, Any] = {}  # settings of every scalar mix
-    places: tuple[str, ...] = ()  # where ELMo stands, of "input" and "output"; empty: as in the config
-    share: int = 100  # of the training part that it learns from, in %
 
 
 def files_of(folder: str) -> dict[str, str]:
@@ -69,7 +66,6 @@ class Task(NamedTuple):
     gold_preproc: bool = False  # whether the corpus's own words and sentences are used for scoring
     given: tuple[str, ...] = ()  # span groups that the pipeline is given for scoring
     paper: tuple[float, str] | None = None  # % of the errors that ELMo removed in Table 1 of Peters et al. 2018; corpus
-    networks: Mapping[str, Network] = NETWORKS
 
 
 def _task(name: str, title: str, measures: Mapping[str, str], paper: tuple[float, str] | None, **more: Any) -> Task:
@@ -83,11 +79,7 @@ def _ner(name: str, title: str, more: Mapping[str, Any] = {}) -> Task:
     return _task(name, title, measures, (21.0, "CoNLL-2003"), config="ner", settings=settings)
 
 
-_NEWSWIRE = _ner(
-    "ner_newswire",
-    "Entities, Worldwide Newswire",
-    {"nlp.after_pipeline_creation": {"@callbacks": "spacy-elmo.NumpyGemm.v1"}},  # as in configs/tagger.cfg
-)
+_NUMPY = {"nlp.after_pipeline_creation": {"@callbacks": "spacy-elmo.NumpyGemm.v1"}}  # as in configs/tagger.cfg
 _EWT = _task(
     "tagger",
     "Tags, morphology and dependencies, UD English EWT",
@@ -104,7 +96,7 @@ _ENTAILMENT = {"cats_acc": "accuracy", "cats_macro_f": "macro F1"}
 TASKS = (
     _ner("ner", "Entities, Broad Twitter"),
     _ner("ner_wnut17", "Entities, WNUT-17"),
-    _NEWSWIRE,
+    _ner("ner_newswire", "Entities, Worldwide Newswire", _NUMPY),
     _EWT,
     _task("textcat", "Sentiment, SST-5", {"cats_micro_f": "accuracy"}, (6.8, "SST-5")),
     _task("roles", "Semantic roles, PropBank on UD English EWT", _ROLES, (17.2, "OntoNotes"), given=("predicates",)),
@@ -113,37 +105,10 @@ TASKS = (
     _task("answers", "Answers, XQuAD (English)", {"answers_f1": "F1", "answers_em": "exact match"}, (24.9, "SQuAD")),
 )
 
-# One change at a time in [x; ELMo], and shares of the training part. All networks learn for the same number of updates,
-# and are scored on the development part alone: the test part is not for choosing.
-UPDATES = 2000
-SHARES = (1, 3, 10, 30)  # of the training part, in %; its whole is in the two main networks
-_LENGTH = {"training.max_steps": UPDATES, "training.patience": 0}  # 0: none ends early
-CHANGES = {
-    "top": Network("the top layer alone, gamma learned", mix={"scalar_mix_parameters": [-1e10, -1e10, 0.0]}),
-    "fixed": Network("the mean of the layers, no gamma", mix={"trainable": False}),
-    "input": Network("ELMo at the input alone", places=("input",)),
-    "output": Network("ELMo at the output alone", places=("output",)),
-}
-
-
-def share_name(network: str, share: int) -> str:
-    """Return the name of a network that learns from a share of the training part, in %."""
-    return network if share == 100 else f"{network}_{share}"
-
-
-def _ablation(name: str, of: Task, dev: str) -> Task:
-    networks = {name: NETWORKS[name] for name in (BASELINE, ELMO)} | CHANGES
-    for share in SHARES:
-        networks |= {share_name(name, share): NETWORKS[name]._replace(share=share) for name in (BASELINE, ELMO)}
-    return of._replace(name=name, settings={**of.settings, **_LENGTH}, tests={"dev": dev}, networks=networks)
-
-
-ABLATION = _ablation("ablations_newswire", _NEWSWIRE, "corpus/ner_newswire/dev.spacy")
-
 
 def tasks_of(names: Sequence[str]) -> list[Task]:
-    """Return the tasks of these names; of "all": but for the ablation. Raises CommandError."""
-    tasks = {task.name: task for task in (*TASKS, ABLATION)}
+    """Return the tasks of these names; "all": all of them. Raises CommandError."""
+    tasks = {task.name: task for task in TASKS}
     if list(names) == ["all"]:
         return list(TASKS)
     if unknown := [name for name in names if name not in tasks]:
@@ -151,11 +116,11 @@ def tasks_of(names: Sequence[str]) -> list[Task]:
     return [tasks[name] for name in names]
 
 
-def networks_of(text: str, task: Task) -> list[str]:
-    """Return a task's networks in a text, separated by blanks; "all": all of them. Raises CommandError."""
-    names = list(task.networks) if text == "all" else text.split()
-    if not names or not set(names) <= task.networks.keys():
-        expected = ", ".join(task.networks)
+def networks_of(text: str) -> list[str]:
+    """Return the names of networks in a text, separated by blanks. Raises CommandError."""
+    names = text.split()
+    if not names or not set(names) <= NETWORKS.keys():
+        expected = ", ".join(NETWORKS)
         raise CommandError(f"--networks is {text!r}. Expected some of {expected}, separated by blanks.")
     return names
 

@@ -16,13 +16,10 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from spacy.language import DEFAULT_CONFIG_PRETRAIN_PATH
-from spacy.tokens import DocBin
 from spacy.util import load_config
-from spacy.vocab import Vocab
 from thinc.api import Config
 from weasel.util import get_checksum  # type: ignore[import-untyped]
 
@@ -30,10 +27,9 @@ from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.paths import sha256_of
 from spacy_elmo.modules.loading import embedded_files
 
-from ..shared import origin, run_command, write_docs
-from .experiments import Gpu, Network, Networks, Seeds, Task, folder_of, networks_of, seeds_of, tasks_of
+from ..shared import origin, run_command
+from .experiments import NETWORKS, Gpu, Network, Networks, Seeds, Task, folder_of, networks_of, seeds_of, tasks_of
 
-_PLACES = {"input": "elmo", "output": "output_elmo"}  # the settings of ElmoTok2Vec
 _OTHER_BILMS = ("bilm", "options_file", "weight_file")  # settings with which a pipe reads another one
 
 
@@ -69,13 +65,6 @@ def network_config(task: Task, network: Network) -> Config:
     for section in sections_of(config):
         if network.vectors and "include_static_vectors" in section:
             section["include_static_vectors"] = True
-        if network.places and section.get("@architectures") == "spacy-elmo.ElmoTok2Vec.v1":
-            elmo = next(section[key] for key in _PLACES.values() if section.get(key))
-            section.update({key: Config(elmo).copy() if at in network.places else None for at, key in _PLACES.items()})
-        if section.get("@layers") == "spacy-elmo.ScalarMix.v1":
-            section.update(network.mix)
-    if network.share < 100:
-        config["paths"]["train"] = config["paths"]["train"].removesuffix(".spacy") + f"-{network.share}.spacy"
     return config
 
 
@@ -101,15 +90,6 @@ def pretraining_config(config: Config) -> Config:
     made["components"]["tok2vec"] = {"factory": "tok2vec", "model": tok2vec}
     made["nlp"]["pipeline"] = ["tok2vec", name]
     return made
-
-
-def write_share(source: Path, target: Path, share: int) -> None:
-    """Write a share of the docs in a .spacy file, in %, drawn at random. A larger share contains a smaller one."""
-    docs = list(DocBin().from_disk(source).get_docs(Vocab()))
-    order = list(range(len(docs)))
-    Random(0).shuffle(order)
-    kept = sorted(order[: max(1, round(len(docs) * share / 100))])
-    write_docs(source, [docs[number] for number in kept], target)
 
 
 def fingerprint(config: Config) -> str:
@@ -166,12 +146,9 @@ def main(tasks: list[str], networks: Networks = "baseline elmo", seeds: Seeds = 
     """Train the networks of TASKS to training/TASK/NETWORK/seed-N; all: of all tasks."""
     numbers = seeds_of(seeds)
     for task in tasks_of(tasks):
-        for name in networks_of(networks, task):
-            network = task.networks[name]
+        for name in networks_of(networks):
+            network = NETWORKS[name]
             config = network_config(task, network)
-            if network.share < 100:
-                whole = network_config(task, network._replace(share=100))["paths"]["train"]
-                write_share(Path(whole), Path(config["paths"]["train"]), network.share)
             path = folder_of(task, name, 0).with_name("config.cfg")
             path.parent.mkdir(parents=True, exist_ok=True)
             config.to_disk(path)
