@@ -30,8 +30,10 @@ SETTINGS = {
 @pytest.mark.parametrize("name", COMMANDS)
 def test_commands_name_what_there_is(name: str) -> None:
     text = "\n".join(COMMANDS[name])
-    for script in re.findall(r"python -m (scripts[\w.]+)", text):
-        assert (ROOT / f"{script.replace('.', '/')}.py").is_file()
+    for script, word in re.findall(r"python -m (scripts[\w.]+) ?(\w*)", text):
+        source = (ROOT / f"{script.replace('.', '/')}.py").read_text(encoding="utf-8")
+        functions = re.findall(r"^    run_command\((.+)\)$", source, re.MULTILINE)[0].split(", ")
+        assert (word in functions) == (len(functions) > 1)  # a script of one function has no subcommands
     for workflow in re.findall(r"project run (\w+) ", text):
         assert workflow.removesuffix("_") in {*PROJECT["workflows"], *COMMANDS, "corpus"}
     assert {*re.findall(r"\$\{vars\.(\w+)\}", text)} <= PROJECT["vars"].keys()

@@ -1,6 +1,6 @@
 """Make what is compared with the embedded biLM, in assets/, and write what training it took to results/.
 
-    OMP_NUM_THREADS=1 python -m scripts.bilms.embeddings train floret wikipedia.txt
+    OMP_NUM_THREADS=1 python -m scripts.bilms.embeddings floret wikipedia.txt
 
 floret: static vectors, which the paper's x had too, with the settings of spaCy's own example
 (projects/pipelines/floret_vectors_demo) but for their width. `pip install floret` first.
