@@ -21,7 +21,7 @@ from typing import Annotated, Any, NamedTuple
 
 import spacy
 import typer
-from spacy.tokens import Doc, Span
+from spacy.tokens import Doc, DocBin, Span
 from spacy.training import biluo_tags_to_spans, iob_to_biluo
 from spacy.vocab import Vocab
 
@@ -32,7 +32,7 @@ from spacy_elmo.tasks.entailment import make_pair
 from spacy_elmo.tasks.roles import PREDICATES, roles_key
 
 from .assets import prepared_or_given
-from .shared import read_lines, run_command, write_docs
+from .shared import read_lines, run_command
 
 
 @contextmanager
@@ -42,6 +42,18 @@ def expecting(what: str, place: object) -> Iterator[None]:
         yield
     except (ValueError, TypeError, LookupError, AttributeError) as error:
         raise CorpusError(f"{place}: {type(error).__name__}: {error}. Expected {what}.") from error
+
+
+def write_docs(source: Path, docs: Iterable[Doc], target: Path) -> None:
+    """Write the docs of a corpus to a DocBin. Raises CorpusError if there are none."""
+    binary = DocBin(docs=docs, store_user_data=False)
+    if not len(binary):
+        raise CorpusError(
+            f"{source}: nothing in it that can be used. Expected a corpus: check the file and the options."
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    binary.to_disk(target)
+    print(f"{source}: {len(binary):,} docs -> {target}")
 
 
 def blocks(path: Path, *marks: str) -> Iterator[list[tuple[int, str]]]:

@@ -1,4 +1,4 @@
-"""What several scripts need: how a script becomes a command, reading and writing corpora, commit and machine."""
+"""What several scripts need: how a script becomes a command, reading corpora, commit and machine."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import typer
-from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.errors import CommandError, CorpusError, ElmoError
 
@@ -51,18 +50,6 @@ def read_lines(path: Path) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         raise CorpusError(f"{path}: can't be read ({error}). Expected a corpus in UTF-8.") from error
     return [line.removesuffix("\r") for line in text.split("\n")]
-
-
-def write_docs(source: Path, docs: Iterable[Doc], target: Path) -> None:
-    """Write the docs of a corpus to a DocBin. Raises CorpusError if there are none."""
-    binary = DocBin(docs=docs, store_user_data=False)
-    if not len(binary):
-        raise CorpusError(
-            f"{source}: nothing in it that can be used. Expected a corpus: check the file and the options."
-        )
-    target.parent.mkdir(parents=True, exist_ok=True)
-    binary.to_disk(target)
-    print(f"{source}: {len(binary):,} docs -> {target}")
 
 
 def origin() -> dict[str, str]:

@@ -33,9 +33,9 @@ from .experiments import NETWORKS, Gpu, Network, Networks, Seeds, Task, folder_o
 _OTHER_BILMS = ("bilm", "options_file", "weight_file")  # settings with which a pipe reads another one
 
 
-def bilm_mark(weights: str | None = None) -> str:
-    """Return the first 12 digits of the SHA-256 of weights, of the embedded biLM's by default."""
-    return sha256_of(Path(weights or embedded_files()[1]))[:12]
+def bilm_mark() -> str:
+    """Return the first 12 digits of the SHA-256 of the embedded biLM's weights."""
+    return sha256_of(Path(embedded_files()[1]))[:12]
 
 
 def bilm_of(config: Config) -> str:
