@@ -25,8 +25,8 @@ from spacy_elmo.formats.softmax import read_softmax
 from spacy_elmo.modules.loading import find_bilm
 from spacy_elmo.pretraining.language_model import OPTIONS, SOFTMAX, WEIGHTS, LanguageModel, softmax_folder
 from spacy_elmo.pretraining.scoring import Score, score_text
-from spacy_elmo.pretraining.text import Report, read_sentences
 from spacy_elmo.pretraining.vocabulary import END, START
+from spacy_elmo.text.stream import Report, read_sentences
 
 from .common import parser_of
 from .peers import WORKER, PeerError, environment

@@ -15,19 +15,20 @@ ARROWS = {
     "errors": "",
     "formats": "",
     "kernels": "",
+    "text": "formats",
     "bilms": "",
     "modules": "formats kernels bilms",
     "inference": "modules formats kernels",
     "models": "inference modules formats",
     "pipeline": "models inference modules formats",
     "tasks": "models",
-    "allennlp": "inference modules formats",
-    "corpus": "pipeline models inference modules formats",
-    "pretraining": "modules formats kernels",
-    "analysis": "corpus pretraining allennlp models modules formats",
-    "cli": "analysis corpus pipeline pretraining allennlp inference modules formats kernels",
+    "allennlp": "inference modules text formats",
+    "corpus": "pipeline models inference modules text formats",
+    "pretraining": "modules text formats kernels",
+    "analysis": "corpus pretraining allennlp models modules text formats",
+    "cli": "analysis corpus pipeline pretraining allennlp inference modules text formats kernels",
 }
-NO_TORCH = ("formats", "bilms", "kernels", "pipeline")
+NO_TORCH = ("text", "formats", "bilms", "kernels", "pipeline")
 
 
 def modules(package: Path) -> dict[str, Path]:

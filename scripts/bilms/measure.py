@@ -23,7 +23,7 @@ from spacy_elmo.formats.paths import sha256_of
 from spacy_elmo.modules.loading import find_bilm
 from spacy_elmo.pretraining.language_model import SOFTMAX, WEIGHTS, LanguageModel, softmax_folder
 from spacy_elmo.pretraining.scoring import score_text
-from spacy_elmo.pretraining.text import Report, read_sentences
+from spacy_elmo.text.stream import Report, read_sentences
 
 from ..runs.experiments import keep_result, minutes_since
 from ..shared import TAGGED, origin, run_command, run_elmo

@@ -20,7 +20,7 @@ import spacy
 import typer
 from spacy.training import Corpus, Example
 
-from spacy_elmo.pretraining.text import read_sentences
+from spacy_elmo.text.stream import read_sentences
 
 from ..shared import origin, run_command
 from .evaluate_runs import numbers_in

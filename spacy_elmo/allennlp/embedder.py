@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from ..errors import EMBED_SAME, CommandError, ElmoError, SettingsError, check_whole, shown
+from ..errors import EMBED_SAME, CommandError, ElmoError, SettingsError, check_whole, listed, shown
 from ..formats.characters import TruncatedWords, checked_words
 from ..formats.options import BiLMOptions
-from ..formats.text import Unusable, line_of, read_sentences, splitter
-from ..formats.vectors import VectorsWriter
+from ..formats.vectors import VectorsWriter, key_problem
 from ..inference.engine import Engine, FrozenBiLM
 from ..inference.words import CACHED_WORDS
 from ..modules import Arrays, BiLM
-from ..modules.loading import Precision, dtype_of, load_named_arrays
+from ..modules.loading import Precision, dtype_of, load_named_arrays, named_language
+from ..text.words import Unusable, line_of, splitter, words_of
 from .elmo_bilm import BATCH_SIZE, MAX_TOKENS, CarriedState, Carrying, RawBiLM, batches_of
 
 
@@ -76,19 +76,18 @@ Array = npt.NDArray[np.float32]
 
 
 def split_texts(texts: Iterable[str | Sequence[str]], lang: str | None) -> list[list[str]]:
-    """Return the words of each text: of strings, split by spaCy's tokenizer of `lang` or at blanks, and of lists."""
+    """Return the words of each text: of strings, split by spaCy's tokenizer of `lang` or at blanks, and of lists.
+
+    None and NaN are texts without words.
+    """
     if not isinstance(texts, Iterable):
         raise ElmoError(f"the texts are {shown(texts)}. Expected a list of strings, or of lists of words.")
     split, sentences = splitter(lang), []
     for number, text in enumerate(texts, 1):
         try:
-            sentences.append(split(text) if isinstance(text, str) else checked_words(text))
+            sentences.append(words_of(text, split))
         except Unusable as error:
-            raise ElmoError(
-                f"text {number} can't be tokenised: {error}. Change it, or give its words as a list."
-            ) from error
-        except TypeError as error:  # it can't be iterated: None, a number
-            raise ElmoError(f"text {number} is {shown(text)}. Expected a string or a list of words.") from error
+            raise ElmoError(f"text {number}: {error}. Expected a string or a list of words: change it.") from error
     return sentences
 
 
@@ -114,6 +113,7 @@ class ElmoEmbedder(Carrying):
     Raises ElmoError if the files, the GPU or the precision cannot be used.
     """
 
+    language: str = "en"  # of the biLM's model card: the tokenizer that `encode` and `build_index` use by default
     _owner: FrozenBiLM | BiLM  # the owner of the weights; a BiLM only after from_bilm
     _engine: Engine
 
@@ -129,6 +129,7 @@ class ElmoEmbedder(Carrying):
         device = device_of(cuda_device)
         dtype = dtype_of(precision, device)  # before files are read
         self._use(FrozenBiLM(*load_named_arrays(options_file, weight_file), device), dtype, stateful)
+        self.language = named_language(options_file, weight_file) or "en"
 
     @classmethod
     def from_arrays(
@@ -139,10 +140,15 @@ class ElmoEmbedder(Carrying):
         *,
         stateful: bool = False,
         precision: Precision = "float32",
+        language: str = "en",
     ) -> "ElmoEmbedder":
-        """Return an embedder with weights in memory, by parameter name. The dict is emptied: it is their only owner."""
+        """Return an embedder with weights in memory, by parameter name. The dict is emptied: it is their only owner.
+
+        language: spaCy's code of the language that the biLM was trained on.
+        """
         device = device_of(cuda_device)
         dtype, embedder = dtype_of(precision, device), cls.__new__(cls)
+        embedder.language = language
         embedder._use(FrozenBiLM(options, arrays, device), dtype, stateful)
         return embedder
 
@@ -294,7 +300,7 @@ class ElmoEmbedder(Carrying):
         texts: str | Iterable[str | Sequence[str]],
         batch_size: int = BATCH_SIZE,
         show_progress_bar: BarSetting = False,
-        lang: str | None = "en",
+        lang: str | None = "auto",
     ) -> Array:
         """Return a vector for each text: the mean of all layers of all its words. A text is read as one sentence.
 
@@ -303,13 +309,13 @@ class ElmoEmbedder(Carrying):
         texts: strings, or lists of words. One string alone gives one vector.
         batch_size: number of texts in a batch, at most. Long texts run in smaller batches.
         show_progress_bar: as `progress` of `embed_lines`.
-        lang: of the spaCy tokenizer that splits the strings; None: they are split at blanks.
+        lang: of the spaCy tokenizer that splits the strings; "auto": `language`; None: they are split at blanks.
 
         Returns *Shape:* (texts, width), float32; (width,) for one string. The row of a text without words is zero.
         """
         check_whole(batch_size=batch_size)
         alone = isinstance(texts, str)
-        sentences = split_texts([texts] if isinstance(texts, str) else texts, lang)
+        sentences = split_texts([texts] if isinstance(texts, str) else texts, self.language if lang == "auto" else lang)
         vectors = np.zeros((len(sentences), self.options.width), np.float32)
         batches = batches_of(sentences, batch_size, MAX_TOKENS)
         with bar_of(len(sentences), show_progress_bar) as bar:
@@ -336,8 +342,7 @@ class ElmoEmbedder(Carrying):
         if isinstance(input_file, str | os.PathLike):
             raise CommandError(f"input_file is {shown(input_file)}. Expected an open file: open it first.")
         _refuse_same_file(input_file, output_file_path)
-        source = str(getattr(input_file, "name", "the text"))
-        lines = read_sentences(input_file, source, keys=use_sentence_keys)
+        lines = _read_lines(input_file, str(getattr(input_file, "name", "the text")))
         self.embed_lines(lines, output_file_path, output_format, batch_size, forget_sentences, use_sentence_keys)
 
     def embed_lines(
@@ -370,6 +375,8 @@ class ElmoEmbedder(Carrying):
                 f"lines is the string {shown(lines)}. Expected a list of sentences: split it into lines."
             )
         _check_output_format(output_format)
+        if use_sentence_keys:
+            _check_keys([line if isinstance(line, str) else line_of(line) for line in lines])
         sentences = [line.split() if isinstance(line, str) else checked_words(line) for line in lines]
         embedded = self.embed_sentences(sentences, batch_size)
         with (
@@ -386,6 +393,54 @@ def _engine_of(owner: FrozenBiLM | BiLM, dtype: torch.dtype) -> Engine:
     if isinstance(owner, BiLM):
         return Engine.of(owner, dtype, CACHED_WORDS)
     return owner.prepare_engine(dtype, CACHED_WORDS)
+
+
+def _read_lines(file: IO[str], source: str) -> list[str]:
+    """Return all lines of an open text, stripped, of which none may be empty, as in AllenNLP."""
+    lines: list[str] = []
+    try:
+        for line in file:
+            if not isinstance(line, str):
+                raise CommandError(f"{source}: opened as bytes. Expected text: open it without the b in its mode.")
+            lines.append(line.strip())
+    except UnicodeDecodeError as error:
+        # Python decodes text in blocks. The bad block starts in the line after the one that was read last.
+        before = error.object[: error.start].replace(b"\r\n", b"\n").replace(b"\r", b"\n").count(b"\n")
+        encoding = error.encoding.upper()
+        raise CommandError(
+            f"{source}: line {len(lines) + 1 + before} is not {encoding} ({error.reason}). Expected text in {encoding} "
+            "throughout: convert the file, for example with iconv, or correct that line."
+        ) from error
+    except OSError as error:
+        raise CommandError(f"{source}: can't be read ({error}). Expected text, one sentence a line.") from error
+    refuse_empty_lines(source, [number for number, line in enumerate(lines, 1) if not line])
+    return lines
+
+
+def refuse_empty_lines(source: str, numbers: Sequence[int]) -> None:
+    """Raise CommandError if there are empty lines: the vectors of HDF5 files are numbered by lines."""
+    if numbers:
+        raise CommandError(
+            f"{source}: these lines are empty: {listed(numbers)}. Expected a sentence in every line: remove the empty "
+            "ones. Or let python -m spacy elmo embed leave them out: give --lang CODE, whose tokenizer then splits the "
+            "text, or write another file than HDF5, such as a .spacy file."
+        )
+
+
+def _check_keys(lines: Sequence[str]) -> None:
+    seen: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        todo = "leave out --use-sentence-keys (use_sentence_keys)"
+        if problem := key_problem(line):
+            raise CommandError(
+                f"sentence {number} can't be the key of its vectors: {problem}. Expected one that can: change it, or "
+                f"{todo}."
+            )
+        if (first := seen.setdefault(line, number)) != number:
+            raise CommandError(
+                f"the sentences {first} and {number} are the same. Expected each key once: remove one of them, or "
+                f"{todo}."
+            )
 
 
 def _refuse_same_file(file: IO[str], path: str | os.PathLike[str]) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from dataclasses import replace as changed
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -17,9 +18,8 @@ import numpy.typing as npt
 from ..allennlp.embedder import BarSetting, ElmoEmbedder, bar_of, split_texts
 from ..errors import PATH_FOLDER, CorpusError, ElmoError, SettingsError, check_whole, shown
 from ..formats.atomic import is_unfinished, replacing_folder, writing
-from ..formats.paths import expanded
+from ..formats.paths import Name, expanded, refuse_inside
 from ..formats.strict_json import read_json
-from ..formats.text import find_files, refuse_inside
 from ..models.shim import fingerprint_of
 from ..pretraining.prepared import (
     LENGTHS,
@@ -32,7 +32,7 @@ from ..pretraining.prepared import (
     prepare,
     source_files,
 )
-from ..pretraining.text import read_sentences
+from ..text.stream import Fields, read_sentences
 
 HEADER, VECTORS = "index.json", "vectors.npy"
 FILES = (TEXT, OFFSETS, LENGTHS, META, VECTORS, HEADER)
@@ -148,11 +148,13 @@ def _fingerprint(embedder: ElmoEmbedder) -> str:
 
 
 def build_index(
-    source: str | os.PathLike[str],
+    source: Name,
     folder: str | os.PathLike[str],
     embedder: ElmoEmbedder,
     *,
-    lang: str | None = None,
+    lang: str | None = "auto",
+    text_column: str | None = None,
+    text_field: str | None = None,
     layer: Layer | None = None,
     model: str = "",
     replace: bool = False,
@@ -165,9 +167,10 @@ def build_index(
     *Shape:* (words, width), each of length 1) and index.json. Memory does not grow with the corpus.
     Of sentences, vectors.npy has the means over their words (float32, *Shape:* (sentences, width), of any length).
 
-    source: a text of one sentence a line, .jsonl or .spacy: a file, a folder or a pattern (see `read_sentences`).
+    source: a text: a file, a folder, a pattern, or "-", which is standard input (see `read_sentences`).
     folder: a new or empty folder, or an index if `replace` is true.
-    lang: of the spaCy tokenizer that splits the text; None: words are separated by blanks.
+    lang: of the spaCy tokenizer that splits the text; "auto": `embedder.language`; None: words are separated by blanks.
+    text_column, text_field: as of `read_documents`.
     layer: number of the layer; "mix": the mean of all layers; None: the last layer, of sentences the mean.
     model: what the user calls the biLM, for messages.
     progress: how the sentences are counted on stderr (see ElmoEmbedder.embed_lines).
@@ -195,7 +198,8 @@ def build_index(
         raise SettingsError(f"the layer is {shown(layer)}. Expected 0 to {last}, or {MIX!r}, the mean of all.")
     bilm, kind = _fingerprint(embedder), SentenceIndex if sentences else WordIndex
     with replacing_folder(target, FILES, CorpusError) as temporary:
-        corpus = prepare(source, temporary, lang)
+        lang = embedder.language if lang == "auto" else lang
+        corpus = prepare(source, temporary, lang, text_column=text_column, text_field=text_field)
         header = Header(bilm, model, layer, embedder.options.width, corpus.meta.sha256, kind.of)
         with (
             writing(target, CorpusError),
@@ -288,16 +292,25 @@ class _Index:
         """The number of vectors."""
         return len(self.vectors)
 
-    def is_of(self, source: str | os.PathLike[str], lang: str | None) -> bool:
-        """Return whether the index was made of this text with this tokenizer.
+    def is_of(
+        self,
+        source: Name,
+        lang: str | None = "auto",
+        text_column: str | None = None,
+        text_field: str | None = None,
+    ) -> bool:
+        """Return whether the index was made of this text with this tokenizer. lang: "auto": any.
 
-        Files of the same names, sizes and times of change are the same text. Others are read and compared.
+        The same files, with the same sizes and times of change, are the same text. Others are read and compared.
         """
         meta = self.corpus.meta
+        fields: Fields = {"text_column": text_column, "text_field": text_field}
+        lang = meta.language if lang == "auto" else lang
         if lang != meta.language:
             return False
-        same_files = meta.is_of(source_files(find_files(source)), lang)
-        return same_files or digest_of(read_sentences(source, lang)) == meta.sha256
+        here = changed(meta, sources=source_files(source), text_column=text_column, text_field=text_field)
+        same_files = bool(here.sources) and meta.is_of(here)
+        return same_files or digest_of(read_sentences(source, lang, **fields)) == meta.sha256
 
     def _sentence(self, number: int) -> list[str]:
         try:

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..corpus.bilm import EmbeddingBiLM
 from ..errors import FILE_MISSING, FILE_NOT_REGULAR, CorpusError, shown
-from ..formats.text import Unusable, decode_line, lines_of, unpacked
+from ..text.files import lines_of, unpacked
+from ..text.words import Unusable, decode_line
 from .neighbours import of_length_1
 from .probing import Array
 

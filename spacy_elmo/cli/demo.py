@@ -12,8 +12,8 @@ from spacy.cli._util import Arg
 
 from ..errors import CommandError
 from ..formats.atomic import replacing, writing
-from ..formats.text import line_of
 from ..formats.vectors import VectorsWriter
+from ..text.words import line_of
 from .console import msg
 
 

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-import io
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from spacy.cli._util import Arg, Opt, import_code
 
-from ..allennlp.embedder import OutputFormat, device_of
-from ..errors import CommandError, PlainTextWarning, StandardInputWarning, TruncatedWordsWarning
+from ..allennlp.embedder import OutputFormat, device_of, refuse_empty_lines
+from ..errors import CommandError, TruncatedWordsWarning
 from ..formats.atomic import remove_leftovers_of
-from ..formats.text import kind_of, layout_of, read_sentences, warn_of_fields
 from ..modules.loading import OPTIONS, WEIGHTS, find_bilm
+from ..text.files import Source, sources_of, total_bytes
+from ..text.stream import Item, Parser, read_items
+from ..text.words import Unusable
 from .console import msg, telling_if_stopped
-from .shared import DASH, MODEL, Code, GpuId, PipeName, bilm_of, check_output, embedder_of, shown_bar, source_of
-
-if TYPE_CHECKING:
-    from ..corpus.reading import Parser
+from .shared import (
+    DASH,
+    MODEL,
+    Code,
+    GpuId,
+    PipeName,
+    TextColumn,
+    TextField,
+    Tokenized,
+    bilm_of,
+    check_output,
+    embedder_of,
+    shown_bar,
+)
 
 _OF_ALLENNLP: dict[str | None, OutputFormat] = {None: "all", "all": "all", "top": "top", "mean": "average"}
 
@@ -30,7 +39,7 @@ def embed(
         ...,
         metavar="TEXT",
         help="Files, folders or patterns: text (a sentence a line), .jsonl, .csv, .conllu, .spacy, also packed as .gz, "
-        ".xz or .zst; - is stdin",
+        ".bz2, .xz or .zst; - is stdin",
     ),
     output: Path = Arg(
         ..., metavar="OUT", help="File (.hdf5, .parquet, .spacy, .safetensors, .npy), or a folder, which gets shards"
@@ -47,9 +56,9 @@ def embed(
         metavar="CODE",
         help="Language of the tokenizer; HDF5 splits at blanks without it",
     ),
-    tokenized: bool = Opt(False, "--tokenized", help="The words of texts are separated by blanks"),
-    text_column: str | None = Opt(None, metavar="NAME", help="Column of the text in .csv and .tsv"),
-    text_field: str | None = Opt(None, metavar="NAME", help='Field of the text in JSON lines; default: "text"'),
+    tokenized: Tokenized = False,
+    text_column: TextColumn = None,
+    text_field: TextField = None,
     docs: bool = Opt(False, "--docs", help="A text is a document of several sentences"),
     workers: int | None = Opt(None, min=1, metavar="N", help="Processes that make shards; default: 1, or Ray's cores"),
     engine: str = Opt("local", metavar="NAME", help="What runs the processes: local, or ray for several machines"),
@@ -86,10 +95,9 @@ def embed(
     that are missing. HDF5 is one file with a dataset for each sentence, (layers, tokens, width), named "0", "1" ... as
     by AllenNLP's elmo command. docs/corpora.md tells more.
     """
-    from ..corpus.embedding import Output, check_processes
+    from ..corpus.embedding import Output, check_processes, check_tokenizer
     from ..corpus.embedding import embed as embed_corpus
     from ..corpus.manifest import SKIPPED
-    from ..corpus.reading import Parser, check_tokenizer, sources_of, total_bytes
 
     import_code(code)
     if vocab_path is not None or include_package:
@@ -134,7 +142,8 @@ def embed(
                 f"--lang is {lang}, but the biLM was trained on the language {language}, so its vectors may be "
                 f"useless. Give --model the folder of a biLM of {lang}."
             )
-        files = sources_of(inputs, output)
+        sources = sources_of(inputs, output)
+        files = [source.path for source in sources]
         if target.single:
             named = [Path(file) for file in (options_file, weight_file) if file]
             if model is not None and bilm.saved_pipeline is None:
@@ -153,13 +162,11 @@ def embed(
             check_tokenizer(lang, tokenized)
             blanks = tokenized or (lang is None and bilm.saved_pipeline is None)
             parser = Parser(None if blanks else bilm.tokenizer(lang), docs, text_field)
-            by_line = blanks and not docs and text_column is None
-            found = [_lines(file, parser, text_column, by_line, use_sentence_keys) for file in files]
-            lines = [line for sentences, _ in found for line in sentences]
+            lines, n_empty = _lines(sources, parser, text_column, by_line=blanks and not docs)
             if not lines:
                 raise CommandError(
-                    f"{', '.join(map(source_of, files))}: empty. Expected text, one sentence a line, words separated "
-                    "by blanks."
+                    f"{', '.join(source.name for source in sources)}: empty. Expected text, one sentence a line, words "
+                    "separated by blanks."
                 )
             embedder = embedder_of(bilm, gpu_id, stateful)
             with warnings.catch_warnings():
@@ -173,7 +180,7 @@ def embed(
                     use_sentence_keys,
                     progress=False if quiet else "lines" if file_friendly_logging else True,
                 )
-            n_cut, n_empty = embedder.n_truncated, sum(left_out for _, left_out in found)
+            n_cut = embedder.n_truncated
             told = f"{len(lines):,} sentences, {_OF_ALLENNLP[chosen]} of {embedder.options.layers} layers"
         else:
             for option in [option for option, value in for_hdf5.items() if value]:
@@ -233,23 +240,30 @@ def embed(
 
 
 def _lines(
-    file: Path, parser: Parser, text_column: str | None, by_line: bool, keys: bool
-) -> tuple[Sequence[str | list[str]], int]:
-    """Return a file's sentences, lines or lists of words, and how many of its texts have no word.
+    sources: Sequence[Source], parser: Parser, text_column: str | None, by_line: bool
+) -> tuple[list[str | list[str]], int]:
+    """Return the sentences of files, lines or lists of words, and how many texts have no word.
 
     by_line: whether a line of plain text is a sentence, as AllenNLP reads it.
     """
-    from ..corpus.reading import read_items, standard_input
+    from ..corpus.embedding import refuse
 
-    if by_line and (file == DASH or (file.suffix == kind_of(file) and layout_of(file) == "text")):
-        with nullcontext(standard_input()) if file == DASH else file.open("rb") as stream:
-            text = io.TextIOWrapper(stream, encoding="utf-8-sig")
-            try:
-                lines = read_sentences(text, source_of(file), keys=keys)
-            finally:
-                text.detach()  # otherwise it would close standard input
-        warn_of_fields(file, "".join(lines[:1]), StandardInputWarning if file == DASH else PlainTextWarning)
-        return lines, 0
-    texts = list(read_items([file], text_column))
-    documents = list(parser.documents(texts))
-    return [one.tokens for document in documents for one in document.sentences], len(texts) - len(documents)
+    lines: list[str | list[str]] = []
+    empty: list[Item] = []
+    for item in read_items(sources, text_column):
+        try:
+            document = parser(item)
+        except Unusable as error:
+            refuse(item, str(error))
+        if document is None:
+            empty.append(item)
+        elif by_line and item.kind == "text" and document.text is not None:
+            lines.append(document.text.strip())
+        else:
+            lines += [sentence.tokens for sentence in document.sentences]
+    if by_line:
+        for source in sources:
+            refuse_empty_lines(
+                source.name, [item.line for item in empty if item.kind == "text" and item.source == source.name]
+            )
+    return lines, len(empty)

@@ -15,9 +15,11 @@ from spacy.cli._util import Arg, Opt
 
 from ..errors import CommandError
 from ..formats.atomic import replacing, writing
-from ..formats.text import find_files, refuse_inside
+from ..formats.paths import find_files, refuse_inside
+from ..text.stream import Report, read_documents
+from ..text.words import tokenizer_of
 from .console import msg, print_json, telling_if_stopped
-from .shared import DASH, TEXTS, Json, Lang, check_output, refuse_in_model, sentences_in, tell_bad_lines
+from .shared import DASH, TEXTS, Json, Lang, TextColumn, TextField, check_output, refuse_in_model, tell_bad_lines
 
 if TYPE_CHECKING:
     from ..pretraining.scoring import Perplexities, Score
@@ -30,6 +32,8 @@ def evaluate(
     model: Path = Arg(..., metavar="MODEL", help="biLM with a softmax: its folder, that of its run, or its name"),
     text: Path = Arg(..., metavar="TEXT", help=TEXTS),
     lang: Lang = None,
+    text_column: TextColumn = None,
+    text_field: TextField = None,
     sentences: int | None = Opt(None, min=1, metavar="N", help="Read no more than this many sentences"),
     streams: int = Opt(16, min=1, metavar="N", help="Parts of the text, in each of which the state is carried"),
     per_sentence: Path | None = Opt(None, metavar="FILE", help="Write the scores of each sentence as TSV; - is stdout"),
@@ -44,7 +48,6 @@ def evaluate(
     """
     from ..pretraining.language_model import FILES, LanguageModel, folders_of
     from ..pretraining.scoring import evaluate_text, total
-    from ..pretraining.text import Report
 
     report, streamed = Report(), per_sentence == DASH
     if per_sentence is not None and not streamed:
@@ -57,11 +60,13 @@ def evaluate(
     lines, files = array("q"), dict[str, int]()  # of each sentence; how many sentences each file has
 
     def read_all() -> Iterator[list[str]]:
-        for sentence in islice(sentences_in(text, lang, report), sentences):
-            file, line = report.place
-            lines.append(line)
-            files[file] = files.get(file, 0) + 1
-            yield sentence
+        tokenizer = tokenizer_of(lang)
+        documents = read_documents(text, tokenizer, report, text_column=text_column, text_field=text_field)
+        placed = ((document, sentence.tokens) for document in documents for sentence in document.sentences)
+        for document, words in islice(placed, sentences):
+            lines.append(document.line)
+            files[document.source] = files.get(document.source, 0) + 1
+            yield words
 
     def places() -> Iterator[tuple[str, int]]:
         return zip(chain.from_iterable(repeat(file, n) for file, n in files.items()), lines)
@@ -119,8 +124,7 @@ def _written(file: IO[str], scores: Iterable[Score], places: Iterable[tuple[str,
     file.write("\t".join(["sentence", "tokens", *COLUMNS, "file", "line"]) + "\n")
     for number, (score, (name, line)) in enumerate(zip(scores, places), 1):
         values = (f"{value:.9g}" for value in (*score.loss, *score.perplexities))
-        source = name.encode("utf8", "surrogateescape").decode("utf8", "backslashreplace")
-        file.write("\t".join([str(number), str(score.tokens), *values, source, str(line)]) + "\n")
+        file.write("\t".join([str(number), str(score.tokens), *values, name, str(line)]) + "\n")
         yield score
 
 

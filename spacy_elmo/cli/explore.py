@@ -21,15 +21,30 @@ from spacy.tokens import Doc, Token
 
 from ..errors import CommandError
 from ..formats.atomic import replacing, writing
-from ..formats.text import blank
 from ..modules.loading import EMBEDDED
 from ..pipeline.mixes import learned_mixes
 from ..pipeline.saved import known_bilm, load_pipe
+from ..text.stream import Fields, Report, read_documents
+from ..text.words import blank
 from .console import msg
 from .demo import sample_sentences
-from .shared import TEXTS, BiLMName, Force, LangOfCard, bilm_of, check_output, documents_in, embedder_of, write_text
+from .shared import (
+    TEXTS,
+    BiLMName,
+    Force,
+    LangOfCard,
+    TextColumn,
+    TextField,
+    bilm_of,
+    check_output,
+    embedder_of,
+    tell_bad_lines,
+    write_text,
+)
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from ..corpus.bilm import BiLMChoice
 
 Floats = npt.NDArray[np.float32]
@@ -52,6 +67,8 @@ def explore(
     ),
     parquet: Path | None = Opt(None, metavar="FILE", help="File for the occurrences, as embedding-atlas opens them"),
     lang: LangOfCard = None,
+    text_column: TextColumn = None,
+    text_field: TextField = None,
     force: Force = False,
 ) -> None:
     """Write a page that shows words in context.
@@ -68,7 +85,7 @@ def explore(
     choice = bilm_of(model, pipeline=pipeline)
     nlp = load_pipe(pipeline)[0] if pipeline else blank(lang or choice.language)
     if texts:
-        docs = _read(texts, nlp, choice, lang)
+        docs = _read(texts, nlp, choice, lang, text_column=text_column, text_field=text_field)
         counts = Counter(token.text for doc in docs for token in doc if token.is_alpha and not token.is_stop)
         usual = [word for word, n in counts.most_common(MOST_WORDS) if n > 1]
     else:
@@ -112,16 +129,16 @@ def explore(
 OF_SENTENCE = "of_sentence"  # key of a doc's user_data: what colours all words of a sentence, by the attributes' names
 
 
-def _read(texts: Sequence[Path], nlp: Language, choice: BiLMChoice, lang: str | None) -> list[Doc]:
-    from ..corpus.reading import sources_of
-
+def _read(
+    texts: Sequence[Path], nlp: Language, choice: BiLMChoice, lang: str | None, **fields: Unpack[Fields]
+) -> list[Doc]:
     names: list[str] = []
     docs: list[Doc] = []
-    for document in documents_in(sources_of(texts), choice.tokenizer(lang)):
+    report = Report()
+    for document in read_documents(texts, choice.tokenizer(lang), report, **fields):
         names += [Path(document.source).name] * len(document.sentences)
         docs += [Doc(nlp.vocab, words=sentence.tokens) for sentence in document.sentences]
-    if not docs:
-        raise CommandError(f"{', '.join(map(str, texts))}: no sentence. Expected text, one sentence a line.")
+    tell_bad_lines(report)
     if len(set(names)) > 1:
         for name, doc in zip(names, docs):
             doc.user_data[OF_SENTENCE] = {"document": name}

@@ -26,7 +26,6 @@ from ..formats.contents import (
 from ..formats.names import GROUP, PUBLISHED, find_official, find_point, folders_of_packages, is_named
 from ..formats.options import BiLMOptions, read_contents, read_options, warn_of_keys
 from ..formats.paths import refuse_address, sha256_of
-from ..formats.text import docs_in
 from ..formats.vectors import INDEX_NAME
 from ..formats.weights import read_weights, readers_of
 from ..modules.loading import (
@@ -42,6 +41,7 @@ from ..modules.loading import OPTIONS as OPTIONS_FILE
 from ..modules.loading import WEIGHTS as WEIGHTS_FILE
 from ..pipeline.attributes import LAYERS, TOKENS, VECTORS, key
 from ..pipeline.saved import is_pipeline, known_bilm, pipeline_bilms
+from ..text.stream import docs_in
 from .console import msg
 from .shared import Code
 

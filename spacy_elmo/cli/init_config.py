@@ -15,8 +15,8 @@ from spacy.util import load_model_from_config, registry
 from thinc.api import Config
 
 from ..errors import CommandError
-from ..formats.text import blank
 from ..modules.loading import OPTIONS, WEIGHTS, find_bilm, is_embedded, load_arrays
+from ..text.words import blank
 from .console import msg, quoted
 from .shared import DASH, BiLMName, Force, LangOfBiLM, check_output, write_text
 

@@ -12,8 +12,9 @@ import typer
 from spacy.cli._util import Arg, Opt
 
 from ..errors import CommandError, CorpusError
-from ..formats.text import find_files, refuse_inside, splitter
+from ..formats.paths import find_files, refuse_inside
 from ..modules.loading import is_embedded
+from ..text.words import tokenizer_of
 from .console import escaped, msg, quoted
 from .shared import DASH, Force, Lang, check_output, refuse_in_model, write_text
 
@@ -78,7 +79,7 @@ def init_pretrain_config(
     words = None if init is None else find_init(init)  # the folder of its softmax and vocabulary
     if init is not None and to_file and output_file.exists():
         refuse_in_model(output_file, init)
-    splitter(lang)  # so that a language which spaCy does not know is refused now
+    tokenizer_of(lang)  # so that a language which spaCy does not know is refused now
     paths = PathSettings("train" if train is None else train, heldout, init=init)
     if init is None:
         settings = config_of_size(Size("mini" if size is None else size.value), paths, lang)
@@ -139,7 +140,8 @@ def _with_words_of(folder: Path, settings: PretrainConfig, untrusted: bool) -> P
 def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str, int]:
     """Return settings that fit a text, what was counted and changed, and the length of the run in tokens."""
     from ..pretraining.presets import enough_sentences, enough_tokens, fit
-    from ..pretraining.text import Report, count_text
+    from ..pretraining.text import count_text
+    from ..text.stream import Report
 
     source = large.paths.train
     try:

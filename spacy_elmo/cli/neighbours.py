@@ -1,6 +1,5 @@
 """`elmo neighbours`: the words of a corpus nearest to a word in a sentence of one's own, or its nearest sentences."""
 
-import shutil
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,23 +10,25 @@ from spacy.cli._util import Arg, Opt, import_code
 
 from ..analysis.neighbours import MIX, Layer, SentenceIndex, WordIndex, build_index, find_word, is_index, read_header
 from ..errors import CommandError, CorpusError, shown
-from ..formats.atomic import writing
 from ..modules.loading import EMBEDDED
+from ..text.stream import Fields
 from .console import msg, print_json
 from .shared import (
-    DASH,
     TEXTS,
     WIDEST,
     Code,
     Force,
     GpuId,
     Json,
-    Lang,
+    LangOfCard,
     Model,
     PipeName,
+    TextColumn,
+    TextField,
+    Tokenized,
     bilm_of,
     embedder_of,
-    source_of,
+    language_of,
     tell_bad_lines,
 )
 from .similar import marked
@@ -55,7 +56,10 @@ def neighbours(
     model: Model = EMBEDDED,
     pipe: PipeName = None,
     code: Code = None,
-    lang: Lang = None,
+    lang: LangOfCard = None,
+    tokenized: Tokenized = False,
+    text_column: TextColumn = None,
+    text_field: TextField = None,
     layer: str | None = Opt(None, metavar="LAYER", help="Layer, or mix: the mean; default: the last; of sentences mix"),
     gpu_id: GpuId = -1,
     force: Force = False,
@@ -84,40 +88,37 @@ def neighbours(
         chosen: Layer | None = layer if layer is None or layer == MIX else int(layer)
     except ValueError:
         raise CommandError(f"--layer is {shown(layer)}. Expected the number of a layer, or {MIX}.") from None
-    embedder = embedder_of(bilm_of(model, pipe), gpu_id)
+    choice = bilm_of(model, pipe)
+    embedder = embedder_of(choice, gpu_id)
     kind = SentenceIndex if sentences else WordIndex
     opened: WordIndex | SentenceIndex
     with TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         if is_index(corpus):
             settings = {"--index": index, "--lang": lang, "--layer": layer, "--force": force or None}
+            settings |= {"--tokenized": tokenized or None, "--text-column": text_column, "--text-field": text_field}
             for option in [name for name, value in settings.items() if value is not None]:
                 raise CommandError(
                     f"{option} was given, but {corpus} is an index, which has its own. Leave out {option}."
                 )
             opened = kind(corpus, embedder)
         else:
-            if word is not None:
-                find_word(query, word, occurrence, lang)  # before all words of the corpus are embedded
-            source, folder = corpus, index or Path(scratch, "index")
-            if corpus == DASH:
-                from ..corpus.reading import standard_input
-
-                source = Path(scratch, "standard-input.txt")
-                with writing(source, CommandError), source.open("wb") as file:
-                    shutil.copyfileobj(standard_input(), file)
-            try:
-                if is_new := force or not is_index(folder):
-                    write = partial(build_index, source, folder, embedder, lang=lang, layer=chosen, model=model)
-                    write(replace=force, sentences=sentences, progress=True)
-                opened = kind(folder, embedder)
-                if not (is_new or (opened.is_of(source, lang) and chosen in (None, opened.header.layer))):
-                    raise CorpusError(
-                        f"{folder}: this index is not of {source} as it is now, with these settings: it has --lang "
-                        f"{opened.corpus.meta.language}, layer {opened.header.layer}. Add --force to make it again, or "
-                        "give another folder."
-                    )
-            except CorpusError as error:
-                raise CorpusError(str(error).replace(str(source), source_of(corpus))) from error
+            split = language_of(choice, lang, tokenized)
+            fields: Fields = {"text_column": text_column, "text_field": text_field}
+            folder = index or Path(scratch, "index")
+            if is_new := force or not is_index(folder):
+                if word is not None:
+                    find_word(query, word, occurrence, split)  # before all words of the corpus are embedded
+                write = partial(build_index, corpus, folder, embedder, lang=split, layer=chosen, model=model, **fields)
+                write(replace=force, sentences=sentences, progress=True)
+            opened = kind(folder, embedder)
+            asked_for = split if lang is not None or tokenized else "auto"
+            if not (is_new or (opened.is_of(corpus, asked_for, **fields) and chosen in (None, opened.header.layer))):
+                meta = opened.corpus.meta
+                how = "--tokenized" if meta.language is None else f"--lang {meta.language}"
+                raise CorpusError(
+                    f"{folder}: this index is not of {corpus} as it is now, with these settings: it has {how}, layer "
+                    f"{opened.header.layer}. Add --force to make it again, or give another folder."
+                )
         meta, of = opened.corpus.meta, opened.header.layer
         score, how = "cosine", "cosine of their vectors"
         if isinstance(opened, SentenceIndex):

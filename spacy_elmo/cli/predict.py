@@ -5,9 +5,9 @@ from spacy.cli._util import Arg, Opt
 from ..analysis.prediction import predictions
 from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError
-from ..formats.text import blank
 from ..modules.loading import EMBEDDED
 from ..pretraining.vocabulary import SPECIAL, UNKNOWN
+from ..text.words import blank
 from .console import msg, print_json
 from .shared import Json, LangOfCard
 

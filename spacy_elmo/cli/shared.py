@@ -16,17 +16,15 @@ from tqdm import tqdm
 from ..allennlp.embedder import SECONDS, ElmoEmbedder, Lines
 from ..errors import EMBED_SAME, FILE_NOT_REGULAR, CommandError
 from ..formats.atomic import replacing, writing
-from ..formats.text import Tokenize, Unusable
 from ..modules.loading import Precision, find_bilm
+from ..text.stream import Report
 from .console import msg
 
 if TYPE_CHECKING:
     from ..corpus.bilm import BiLMChoice
-    from ..corpus.reading import Document
-    from ..pretraining.text import Report
 
 MODEL = "Folder of a biLM or of a pretraining run, saved pipeline (folder or package), or the name of a biLM"
-TEXTS = "Text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, folder or pattern; - is stdin"
+TEXTS = "Text, one sentence a line, .jsonl, .csv, .conllu, .spacy, also packed: file, folder or pattern; - is stdin"
 
 Force = Annotated[bool, Opt("--force", "-F", help="Replace what exists")]
 Json = Annotated[bool, Opt("--json", "-j", help="Print JSON only")]
@@ -38,6 +36,11 @@ Lang = Annotated[  # --language is its former name
 LangOfCard = Annotated[
     str | None,
     Opt("--lang", "-l", metavar="CODE", help="spaCy language of the tokenizer; default: that of the pipeline or biLM"),
+]
+Tokenized = Annotated[bool, Opt("--tokenized", help="The words of texts are separated by blanks")]
+TextColumn = Annotated[str | None, Opt("--text-column", metavar="NAME", help="Column of the text in .csv and .tsv")]
+TextField = Annotated[
+    str | None, Opt("--text-field", metavar="NAME", help='Field of the text in JSON lines; default: "text"')
 ]
 LangOfBiLM = Annotated[
     str | None, Opt("--lang", "-l", metavar="CODE", help="Language; default: that of the biLM, or en")
@@ -55,19 +58,11 @@ DASH = Path("-")  # standard input, or standard output
 WIDEST = 120  # characters of a column with sentences
 
 
-def source_of(path: Path) -> str:
-    """Return what messages call a text."""
-    return "standard input" if path == DASH else str(path)
-
-
-def sentences_in(path: Path, language: str | None, report: Report) -> Iterator[list[str]]:
-    """Yield the words of each sentence of a text, as `read_sentences` does; "-" is standard input."""
-    from ..corpus.reading import standard_input
-    from ..pretraining.text import read_sentences, read_stream
-
-    if path == DASH:
-        return read_stream(standard_input(), source_of(path), language, report)
-    return read_sentences(path, language, report)
+def language_of(choice: BiLMChoice, lang: str | None, tokenized: bool) -> str | None:
+    """Return the language of the tokenizer that splits texts for a biLM; None: they are split at blanks."""
+    if lang is not None and tokenized:
+        raise CommandError(f"--lang is {lang}, and --tokenized was given. Expected one of them: leave one out.")
+    return None if tokenized else lang or choice.language
 
 
 def tell_bad_lines(report: Report) -> None:
@@ -76,20 +71,6 @@ def tell_bad_lines(report: Report) -> None:
         more = report.n_bad - len(report.bad)
         lines = [*map(str, report.bad), *[f"and {more:,} more"] * bool(more)]
         msg.warn(f"{report.n_bad:,} bad lines were left out", "\n".join(lines))
-
-
-def documents_in(files: Sequence[Path], tokenizer: Tokenize | None) -> Iterator[Document]:
-    """Yield the documents of files, one for each line or object. tokenizer: None: words are separated by blanks."""
-    from ..corpus.reading import Parser, read_items
-
-    parser = Parser(tokenizer, docs=False)
-    for item in read_items(files):
-        try:
-            document = parser(item)
-        except Unusable as error:
-            raise CommandError(f"{item.source}, line {item.line}: {error}. Correct or remove the line.") from error
-        if document is not None:
-            yield document
 
 
 def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = True) -> None:
@@ -198,4 +179,5 @@ def bilm_of(
 def embedder_of(bilm: BiLMChoice, gpu: int = -1, stateful: bool = False) -> ElmoEmbedder:
     """Return an embedder with a biLM, on the GPU of this number; -1: on the CPU."""
     options, arrays = bilm.load_arrays()
-    return ElmoEmbedder.from_arrays(options, arrays, gpu, stateful=stateful, precision=bilm.precision)
+    settings: dict[str, Any] = {"stateful": stateful, "precision": bilm.precision, "language": bilm.language}
+    return ElmoEmbedder.from_arrays(options, arrays, gpu, **settings)

@@ -11,9 +11,26 @@ from spacy.cli._util import Arg, Opt, import_code
 
 from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError, listed
+from ..formats.paths import find_files
 from ..modules.loading import EMBEDDED
+from ..text.stream import Fields, Report, read_documents
 from .console import msg, print_json
-from .shared import MODEL, WIDEST, Code, Json, Lang, PipeName, bilm_of, documents_in, embedder_of, source_of
+from .shared import (
+    DASH,
+    MODEL,
+    WIDEST,
+    Code,
+    Json,
+    LangOfCard,
+    PipeName,
+    TextColumn,
+    TextField,
+    Tokenized,
+    bilm_of,
+    embedder_of,
+    language_of,
+    tell_bad_lines,
+)
 
 Floats = npt.NDArray[np.float32]
 _SIDE = 36  # characters shown on each side of the word
@@ -41,7 +58,10 @@ def similar(
     sentence: int | None = Opt(None, min=1, metavar="N", help="Line of the occurrence; default: that of the first"),
     top: int = Opt(5, min=1, metavar="N", help="Occurrences shown for each layer"),
     ignore_case: bool = Opt(False, "--ignore-case", help="Accept the word in upper and lower case"),
-    lang: Lang = None,
+    lang: LangOfCard = None,
+    tokenized: Tokenized = False,
+    text_column: TextColumn = None,
+    text_field: TextField = None,
     pipe: PipeName = None,
     code: Code = None,
     as_json: Json = False,
@@ -55,11 +75,13 @@ def similar(
     if len(before) + (model is not None) > 1:
         raise CommandError(f"TEXT was given as {' '.join(texts)}. Expected one file; --model names the model.")
     choice, text = bilm_of(model or (before or [EMBEDDED])[0], pipe), Path(name)
-    others = list(_occurrences(choice, text, word, ignore_case, lang))
+    fields: Fields = {"text_column": text_column, "text_field": text_field}
+    report = Report()
+    others = list(_occurrences(choice, text, word, ignore_case, lang, tokenized, fields, report))
     lines = [one.line for one in others]
     if sentence is not None and sentence not in lines:
         raise CommandError(
-            f"{source_of(text)}: --sentence is {sentence}, but that line has no {word!r}. Expected one of the lines "
+            f"{name}: --sentence is {sentence}, but that line has no {word!r}. Expected one of the lines "
             f"{listed(list(dict.fromkeys(lines)))}."
         )
     query = others.pop(0 if sentence is None else lines.index(sentence))
@@ -76,8 +98,10 @@ def similar(
             {"layer": layer, "occurrences": [{"cosine": cosine} | other.to_dict() for cosine, other in results]}
             for layer, results in layers.items()
         ]
-        print_json({"query": query.to_dict(), "others": len(others), "layers": found})
+        counts = {"others": len(others), "bad_lines": report.n_bad}
+        print_json({"query": query.to_dict(), **counts, "layers": found})
         return
+    tell_bad_lines(report)
     msg.text(f"line {query.line}: {marked(query.words, query.place)}")
     n = len(others)
     msg.text(f"compared with {n:,} other occurrence{'s' * (n > 1)}, by the cosine of their vectors")
@@ -91,18 +115,24 @@ def similar(
 
 
 def _occurrences(
-    choice: BiLMChoice, text: Path, word: str, ignore_case: bool, lang: str | None
+    choice: BiLMChoice,
+    text: Path,
+    word: str,
+    ignore_case: bool,
+    lang: str | None,
+    tokenized: bool,
+    fields: Fields,
+    report: Report,
 ) -> Iterator[Occurrence]:
     """Yield all occurrences of a word in a text, in order. Only lines that have one are embedded."""
-    from ..corpus.reading import sources_of
-
-    if len(files := sources_of([text])) > 1:
+    if text != DASH and len(files := find_files(text)) > 1:
         raise CommandError(
             f"{text}: {len(files)} files. Expected one, whose lines have numbers. neighbours reads several."
         )
-    at_blanks = lang is None and choice.saved_pipeline is None
+    language = language_of(choice, lang, tokenized)
+    tokenizer = choice.tokenizer(lang) if language is not None else None
     lines: list[tuple[int, list[str], list[int]]] = []  # number, words, and where the word is among them
-    for document in documents_in(files, None if at_blanks else choice.tokenizer(lang)):
+    for document in read_documents(text, tokenizer, report, **fields):
         for words in (sentence.tokens for sentence in document.sentences):
             places = [i for i, it in enumerate(words) if it == word or (ignore_case and it.lower() == word.lower())]
             if places:
@@ -110,11 +140,10 @@ def _occurrences(
     n = sum(len(places) for *_, places in lines)
     if n < 2:
         how = f"occurs once, in line {lines[0][0]}" if n else "does not occur"
-        split = " Without --lang, a biLM splits a text at blanks, so a word is one with the punctuation at its end: "
-        split += "--lang en splits it with spaCy's English tokenizer."
+        split = " The text was split at blanks, so punctuation belongs to the word before it: leave out --tokenized."
         raise CommandError(
-            f"{source_of(text)}: the word {word!r} {how}. Expected two occurrences or more, exactly as it is written: "
-            f"change --word, or add --ignore-case.{split * at_blanks}"
+            f"{text}: the word {word!r} {how}. Expected two occurrences or more, exactly as it is written: "
+            f"change --word, or add --ignore-case.{split * tokenized}"
         )
     embedded = embedder_of(choice).embed_sentences(words for _, words, _ in lines)
     for (line, words, places), layers in zip(lines, embedded):

@@ -7,9 +7,10 @@ from pathlib import Path
 from spacy.cli._util import Arg, Opt
 
 from ..errors import ElmoError
-from ..formats.text import refuse_inside
+from ..formats.paths import refuse_inside
+from ..text.stream import Report, read_sentences
 from .console import msg, telling_if_stopped
-from .shared import DASH, TEXTS, Force, Lang, check_output, sentences_in, shown_bar, tell_bad_lines
+from .shared import DASH, TEXTS, Force, Lang, TextColumn, TextField, check_output, shown_bar, tell_bad_lines
 
 
 def vocab(
@@ -18,6 +19,8 @@ def vocab(
     size: int | None = Opt(None, min=3, metavar="N", help="Largest number of words, with <S>, </S> and <UNK>"),
     min_count: int = Opt(1, min=1, metavar="N", help="How often a word must occur"),
     lang: Lang = None,
+    text_column: TextColumn = None,
+    text_field: TextField = None,
     force: Force = False,
 ) -> None:
     """Count the words of a text, the most frequent first.
@@ -25,7 +28,6 @@ def vocab(
     <S>, </S> and <UNK> come first. The counts are written to another file: OUT with .counts.npy instead of .txt. If
     OUT is -, the words alone go to standard output, and what is told goes to standard error.
     """
-    from ..pretraining.text import Report
     from ..pretraining.vocabulary import SPECIAL, Vocabulary, count_words, counts_path
 
     report = Report()
@@ -38,7 +40,7 @@ def vocab(
     with redirect_stdout(sys.stderr) if streamed else nullcontext():
         try:
             with telling_if_stopped(stopped):
-                sentences = sentences_in(text, lang, report)
+                sentences = read_sentences(text, lang, report, text_column=text_column, text_field=text_field)
                 with shown_bar(iterable=sentences, unit=" sentences", leave=False) as bar:
                     counted = count_words(bar)
                 vocabulary = Vocabulary.from_counts(counted, size, min_count)

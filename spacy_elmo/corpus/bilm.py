@@ -13,13 +13,13 @@ import torch
 from ..errors import WeightsError, shown
 from ..formats.characters import too_long
 from ..formats.options import BiLMOptions
-from ..formats.text import Tokenize, blank
 from ..inference.engine import Engine, FrozenBiLM, token_batches
 from ..inference.words import CACHED_WORDS
 from ..models.shim import fingerprint_of
 from ..modules import Arrays
 from ..modules.loading import OPTIONS, Precision, card_language, dtype_of, find_bilm, load_arrays
 from ..pipeline.saved import is_pipeline, load_tokenizer, pipeline_weights
+from ..text.words import Tokenize, blank
 
 MAX_TOKENS = 8192  # of a batch; only a longer sentence, alone, has more
 Array = npt.NDArray[np.float32]
@@ -62,8 +62,9 @@ class BiLMChoice:
 
     @property
     def language(self) -> str:
-        """Code of the tokenizer's language: `named_language`, or "en"."""
-        return self.named_language or "en"
+        """Code of the tokenizer's language: that of a saved pipeline, or `named_language`, or "en"."""
+        pipeline = self.saved_pipeline
+        return str(load_tokenizer(pipeline).lang) if pipeline is not None else self.named_language or "en"
 
     def load(self, weights: tuple[BiLMOptions, Arrays] | None = None) -> EmbeddingBiLM:
         """Return the biLM, of what `load_arrays` returns. Raises ElmoError if it can't be used."""

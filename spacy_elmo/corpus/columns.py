@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import CorpusError, SettingsError, shown
-from ..formats.text import Tokenize, Unusable, checked_words
+from ..text.words import Tokenize, Unusable, is_missing, words_of
 from .bilm import BiLMChoice, EmbeddingBiLM
 from .writing import Layers, Selection
 
@@ -26,6 +28,8 @@ class EmbedColumns:
     The biLM is loaded at the first call, and stays in memory. Where it is pickled, it is loaded again.
 
     column: name of the column: each value is a text, a list of words, or missing, which is read as an empty text.
+    tokens_column: name of the column of words that is added; None: none is.
+    vectors_column: name of the column of vectors that is added; None: "vectors", or "vector" with `sentence`.
     bilm, dtype, sentence, lang: as in `embed`.
     layers: "top", "mean", or the weights of a mix, as in `embed`.
 
@@ -36,13 +40,16 @@ class EmbedColumns:
         self,
         column: str = "text",
         *,
+        tokens_column: str | None = "tokens",
+        vectors_column: str | None = None,
         bilm: str | BiLMChoice = "en_core",
         layers: Layers = "mean",
         dtype: str = "float32",
         sentence: bool = False,
         lang: str | None = None,
     ) -> None:
-        self.column, self.lang = column, lang
+        self.column, self.lang, self.tokens_column = column, lang, tokens_column
+        self.vectors_column = vectors_column or ("vector" if sentence else "vectors")
         self.bilm = BiLMChoice(bilm) if isinstance(bilm, str) else bilm
         self.selection = Selection.of(layers, dtype, sentence)
         if self.selection.name == "all":
@@ -57,10 +64,12 @@ class EmbedColumns:
         table: a dict of columns, or a pandas DataFrame. In a row of "vectors" there is an array of
             *Shape:* (tokens, width); in a DataFrame a list of arrays, which Arrow can store. "vector" of a dict is one
             array, *Shape:* (rows, width). A text without words has no tokens, and a vector of zeros, as has a missing
-            one: None, or what pandas takes for missing in a DataFrame.
+            one: None, NaN, or what pandas takes for missing in a DataFrame. If a DataFrame has no word at all, and
+            pyarrow is there, the columns have types of Arrow, as those of other DataFrames become in Arrow.
 
         Returns a dict or a DataFrame, as `table` is. `table` is not changed.
-        Raises CorpusError if it is another table, if the column is missing, or if a text can't be used.
+        Raises CorpusError if it is another table, if the column is missing, if it has a column of a name that would be
+        added, or if a text can't be used.
         """
         is_frame = hasattr(table, "assign")
         if not is_frame and not isinstance(table, Mapping):
@@ -74,33 +83,47 @@ class EmbedColumns:
                 f"the table has the columns {got or 'none'}. Expected {shown(self.column)} among them: set column "
                 "to its name."
             )
+        added = {"tokens_column": self.tokens_column, "vectors_column": self.vectors_column}
+        for setting, name in added.items():
+            if name is not None and name in table:
+                raise CorpusError(
+                    f"the table has a column {shown(name)}, which would be replaced. Expected another name: change "
+                    f"{setting}."
+                )
         values = table[self.column]
-        missing = values.isna() if is_frame else [value is None for value in values]
+        missing = values.isna() if is_frame else map(is_missing, values)
         # Dask calls this in several threads: one loads, and one text is split at a time
         with _LOCKS.setdefault(os.getpid(), threading.Lock()):
-            sentences = self._words("" if absent else value for value, absent in zip(values, missing))
+            sentences = self._words(None if absent else value for value, absent in zip(values, missing))
         vectors, width = self._vectors(sentences)
-        name = "vector" if self.selection.sentence else "vectors"
         if is_frame:
-            rows = vectors if self.selection.sentence else [list(each) for each in vectors]
-            return table.assign(**{"tokens": sentences, name: rows})
+            rows: Any = vectors if self.selection.sentence else [list(each) for each in vectors]
+            if not any(sentences) and find_spec("pyarrow"):
+                sentences, rows = self._typed(sentences, table.index), self._typed(rows, table.index, vectors=True)
+            return table.assign(**self._named(sentences, rows))
         column = _objects(vectors)
         if self.selection.sentence:
             column = np.array(vectors, self.selection.dtype).reshape(-1, width)  # also of no vectors
-        return {**table, "tokens": _objects(sentences), name: column}
+        return {**table, **self._named(_objects(sentences), column)}
+
+    def _named(self, tokens: Any, vectors: Any) -> dict[str, Any]:
+        words = {} if self.tokens_column is None else {self.tokens_column: tokens}
+        return words | {self.vectors_column: vectors}
+
+    def _typed(self, values: Any, index: Any, vectors: bool = False) -> Any:
+        """Return a column without a word with the type that Arrow finds in others: it finds none in empty lists."""
+        pandas, arrow = import_module("pandas"), import_module("pyarrow")
+        kind = arrow.list_(arrow.type_for_alias(self.selection.dtype) if vectors else arrow.string())
+        kind = arrow.list_(kind) if vectors and not self.selection.sentence else kind
+        return pandas.Series(pandas.arrays.ArrowExtensionArray(arrow.array(values, kind)), index)
 
     def _words(self, values: Iterable[Any]) -> list[list[str]]:
         _, tokenizer = self._load()
         sentences = []
         for row, value in enumerate(values):
             try:
-                if isinstance(value, str):
-                    sentences.append(tokenizer(value))
-                elif isinstance(value, bytes | bytearray | Mapping):  # which are numbers, or keys, as lists
-                    raise Unusable(f"{type(value).__name__}, not a text or a list of words")
-                else:
-                    sentences.append(checked_words([str(word) for word in value]))
-            except (Unusable, TypeError) as error:
+                sentences.append(words_of(value, tokenizer))
+            except Unusable as error:
                 raise CorpusError(
                     f"row {row} of the column {self.column!r} can't be used: {error}. Expected a text, or a list "
                     "of words."

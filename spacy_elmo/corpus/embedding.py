@@ -8,17 +8,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple, NoReturn, cast
 
 from ..errors import EMBED_SAME, PATH_FOLDER, CorpusError, SettingsError, shown
 from ..formats.atomic import folder_lock, remove_leftovers, writing
 from ..formats.options import BiLMOptions
-from ..formats.paths import expanded
+from ..formats.paths import Name, expanded
 from ..models.types import is_whole
+from ..text.files import sources_of
+from ..text.stream import Item, read_items
 from .bilm import BiLMChoice
 from .manifest import SHARDS, Manifest, ShardFacts, Summary, refuse_foreign
-from .reading import Item, Shard, check_tokenizer, cut, read_items, refuse, sources_of
-from .shards import Format, OnProgress, ShardSettings, ShardWriter
+from .shards import Format, OnProgress, Shard, ShardSettings, ShardWriter, cut, digest_of
 from .workers import connected, run_cluster, run_workers
 from .writing import FORMATS, SUFFIXES, Layers, Selection
 
@@ -75,7 +76,6 @@ class Output(NamedTuple):
 
 
 ENGINES = ("local", "ray")
-Name = str | os.PathLike[str]
 
 
 def shard_bytes(options: BiLMOptions) -> int:
@@ -107,8 +107,8 @@ def embed(
 ) -> Summary:
     """Embed a corpus.
 
-    inputs: files, folders and patterns: text, .jsonl, .conllu or .spacy, perhaps packed as .gz, .xz or .zst; "-" is
-        standard input.
+    inputs: files, folders and patterns: text, .jsonl, .csv, .tsv, .conllu or .spacy, perhaps packed as .gz, .bz2, .xz
+        or .zst; "-" is standard input.
     output: a file, whose name ends in .parquet, .hdf5, .spacy, .safetensors or .npy; or a folder, which gets shards.
     format: "parquet", "hdf5", "spacy", "safetensors" or "npy"; None: what the name of the output says, or Parquet.
     layers: "all", "top", "mean", or the weights of a mix, as a JSON file or as a dict like {"w": [0.1, 0.7, -0.2],
@@ -119,7 +119,7 @@ def embed(
     tokenized: whether the words of a text are separated by blanks, without a `lang`; None: only for HDF5, as AllenNLP
         reads text, and only if there is neither `lang` nor a pipeline.
     docs: whether a text (a line, or the "text" of an object) is a document of several sentences.
-    text_column: the column with the text; files of no other format are then tables, such as .csv and .tsv.
+    text_column: the column with the text; files of no other format are then tables (see `table_rows`).
     text_field: the field of JSON lines with the text; None: "tokens" or "text".
     bilm: the name of a biLM ("en_core", "original" ...), a folder of a biLM or of a pretraining run, or a saved
         pipeline; or a BiLMChoice, which can say more: two files, a device, a precision.
@@ -153,13 +153,13 @@ def embed(
     if not tokenized and lang is None and bilm.saved_pipeline is None:
         lang = bilm.language  # here, since a process on another machine may not have the card
     settings = ShardSettings(bilm, target.format, selection, lang, tokenized, docs, code, text_field)
-    files = sources_of([Path(name) for name in names], target.path)
+    sources = sources_of(names, target.path)
     summary, path = Summary(target.path, target.format), target.path
-    items = _announced(read_items(files, text_column), progress)
+    items = _announced(read_items(sources, text_column), progress)
     if not target.single:
         _embed_into_folder(items, settings, summary, engine, address, workers, shard_size, resume, progress)
         summary.refuse_nothing(names)
-    elif any(path.exists() and file.exists() and path.samefile(file) for file in files):
+    elif any(path.exists() and file.exists() and path.samefile(file) for file, _ in sources):
         raise CorpusError(EMBED_SAME.format(path=path))
     else:
         facts = ShardFacts(0, path.name, 0, "")
@@ -180,6 +180,22 @@ def _announced(items: Iterator[Item], progress: OnProgress) -> Iterator[Item]:
         yield item
 
 
+def check_tokenizer(lang: str | None, tokenized: bool | None) -> None:
+    """Raise SettingsError if there is a language for a tokenizer, but words are separated by blanks."""
+    if lang is not None and tokenized:
+        raise SettingsError(
+            f"lang is {shown(lang)}, but tokenized says that the words are separated by blanks, which needs no "
+            "language. Expected one of the two: leave out --lang (lang), or leave out --tokenized (tokenized)."
+        )
+
+
+def refuse(item: Item, reason: str) -> NoReturn:
+    raise CorpusError(
+        f"{item.source}, line {item.line}: {reason}. Correct or remove the line; or give a folder as the output, "
+        "for which bad lines are left out and listed."
+    )
+
+
 def check_processes(engine: str, address: str | None, workers: int | None) -> None:
     """Raise SettingsError if these can't be used."""
     if workers is not None and (not is_whole(workers) or workers < 1):
@@ -191,6 +207,11 @@ def check_processes(engine: str, address: str | None, workers: int | None) -> No
             f"address is {shown(address)}, but only the engine ray has one. Leave it out, or add --engine ray "
             "(engine='ray')."
         )
+
+
+def _pipeline_of(bilm: BiLMChoice) -> str | None:
+    pipeline = bilm.saved_pipeline
+    return os.path.realpath(pipeline) if pipeline is not None and Path(pipeline).exists() else pipeline
 
 
 def _embed_into_folder(
@@ -213,7 +234,7 @@ def _embed_into_folder(
         "layers": [settings.selection.name, *settings.selection.weights, settings.selection.gamma],
         "dtype": settings.selection.dtype,
         "sentence": settings.selection.sentence,
-        "tokenizer": "blanks" if settings.tokenized else settings.lang or settings.bilm.saved_pipeline,
+        "tokenizer": "blanks" if settings.tokenized else settings.lang or _pipeline_of(settings.bilm),
         "docs": settings.docs,
         "text_field": settings.text_field,
         "shard_size": shard_size or shard_bytes(writer.bilm.options),
@@ -235,7 +256,7 @@ def _embed_into_folder(
         def missing() -> Iterator[Shard]:
             for shard in cut(items, manifest.shard_size):
                 summary.shards += 1
-                if manifest.is_done(shard.number, shard.digest()):
+                if manifest.is_done(shard.number, shard.digest, partial(digest_of, shard.items, str)):
                     summary.resumed += 1
                     progress(0, shard.bytes)
                 else:

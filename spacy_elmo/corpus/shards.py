@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy.typing as npt
 
-from ..formats.text import Unusable
+from ..text.stream import Document, Item, Parser
+from ..text.words import Unusable
 from .bilm import BiLMChoice, EmbeddingBiLM
 from .manifest import ShardFacts
-from .reading import Document, Item, Parser, Shard, parts_of
 from .writing import NEEDS, Selection, required, vector_file
 
 Format = Literal["parquet", "hdf5", "spacy", "safetensors", "npy"]
@@ -23,6 +25,53 @@ OnProgress = Callable[[int, int], None]  # tokens and bytes of text since the ca
 WINDOW_TOKENS = 32_768  # that are sorted by length together, as soon as they are read
 _READ_BYTES = 1 << 14  # of items that are parsed together
 _MOST_BYTES = 1 << 22  # of items that are read ahead; more than a window needs
+
+
+class Shard(NamedTuple):
+    """Consecutive items of a corpus, whose vectors are in one file.
+
+    number: from 0. digest: see `digest_of`.
+    """
+
+    number: int
+    items: list[Item]
+    digest: str = ""
+
+    @property
+    def bytes(self) -> int:
+        return sum(item.size for item in self.items)
+
+
+def cut(items: Iterable[Item], size: int) -> Iterator[Shard]:
+    """Divide items into shards: each is complete as soon as it has that many bytes."""
+    for number, part in enumerate(parts_of(items, size)):
+        yield Shard(number, part, digest_of(part))
+
+
+_real_path = lru_cache(1)(os.path.realpath)
+
+
+def digest_of(items: Iterable[Item], path_of: Callable[[str], str] = _real_path) -> str:
+    """Return a SHA-256 of where items come from and of what they say. path_of: gives the same file one name."""
+    digest = hashlib.sha256()
+    for item in items:
+        place = f"{path_of(item.source)}\0{item.line}\0{item.kind}\0{item.size}\0"
+        digest.update(place.encode("utf8", "surrogateescape"))
+        digest.update(item.data or b"")
+    return digest.hexdigest()
+
+
+def parts_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Divide items into parts: each is complete as soon as it has that many bytes."""
+    held, n = [], 0
+    for item in items:
+        held.append(item)
+        n += item.size
+        if n >= size:
+            yield held
+            held, n = [], 0
+    if held:
+        yield held
 
 
 def windows(
@@ -93,7 +142,7 @@ class ShardWriter:
     def write_shard(self, shard: Shard, folder: Path, progress: OnProgress) -> ShardFacts:
         """Write the file of a shard without its bad items. It has the same bytes whatever was embedded before."""
         name = f"part-{shard.number:06d}.{self.settings.format}"
-        facts = ShardFacts(shard.number, name, 0, shard.digest())
+        facts = ShardFacts(shard.number, name, 0, shard.digest)
 
         def skip(item: Item, reason: str) -> None:
             facts.skipped.append((item.source, item.line, reason))

@@ -35,8 +35,7 @@ from ..modules import Arrays
 from ..modules.loading import dtype_of
 from .bilm import BiLMChoice
 from .manifest import ShardFacts
-from .reading import Shard
-from .shards import ShardSettings, ShardWriter
+from .shards import Shard, ShardSettings, ShardWriter
 
 Done = Callable[[ShardFacts, int], None]  # is called with each finished shard, and its bytes of text
 

@@ -21,12 +21,12 @@ from ..errors import CorpusError, ElmoError, NotEmbeddedError, SettingsError, Ve
 from ..formats.atomic import replacing, writing
 from ..formats.paths import expanded
 from ..formats.strict_json import read_json
-from ..formats.text import line_of
 from ..formats.vectors import VectorsWriter, read_vectors
 from ..models.types import is_number
 from ..pipeline.attributes import TOKENS, VECTORS, annotate, key, layers_of, mix_parameters, tokens_of, vectors_of
+from ..text.stream import Document, Sentence
+from ..text.words import line_of
 from .manifest import MANIFEST, SHARDS
-from .reading import Document, Sentence
 
 Array = npt.NDArray[Any]
 NAMES = ("all", "top", "mean")

@@ -1,14 +1,19 @@
-"""Network addresses, and text that no path can be, in places that need a path to a file."""
+"""What users give as paths: files, folders, patterns, and what is none."""
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import FILE_MISSING, FILE_NOT_REGULAR, ElmoError, shown
+from ..errors import FILE_MISSING, FILE_NOT_REGULAR, SOURCE_DAMAGED, CorpusError, ElmoError, shown
+
+Name = str | os.PathLike[str]
 
 # two letters or more, since one letter is a drive of Windows
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -17,6 +22,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 def expanded(path: str | os.PathLike[str]) -> Path:
     """Return a path of the user, whose ~ at its begin is the home folder."""
     return Path(os.path.expanduser(path))
+
+
+def name_of(source: str) -> str:
+    """Return the last part of a path, which tells nothing about the machine."""
+    return Path(source).name or Path(source).resolve().name
 
 
 def refuse_address(path: str | os.PathLike[str], error: type[ElmoError]) -> None:
@@ -54,3 +64,78 @@ def sha256_of(file: Path | BinaryIO) -> str:
     while block := file.read(2**20):
         digest.update(block)
     return digest.hexdigest()
+
+
+EXPECTED = (
+    "text, .jsonl, .csv, .tsv, .conllu or .spacy files (plain, .gz, .bz2, .xz or .zst): one, a folder or a pattern; or "
+    "- for standard input"
+)
+
+
+def find_files(source: Name, output: Name | None = None) -> list[Path]:
+    """Return the files of a source, sorted: a file, a folder (all in it and in its folders), or a pattern.
+
+    A name that exists is no pattern. In folders and patterns, names that begin with a dot are left out, links to
+    folders, and the folder `output`.
+    """
+    path = expanded(source)
+    problem = "no such file or folder, and no pattern that matches a file"
+    if not os.fspath(source):  # Path("") is the current folder
+        raise CorpusError(f'"": {problem}. Expected {EXPECTED}.')
+    with _usable(source):
+        if path.is_file():
+            return [path]
+        if path.is_dir():
+            problem = "a folder without files that can be read"
+            files = [Path(folder, name) for folder, _, names in os.walk(path, onerror=_raise) for name in names]
+        elif path.exists():
+            raise CorpusError(f"{path}: neither a file nor a folder. Expected {EXPECTED}.")
+        elif glob.has_magic(str(path)):  # glob.glob would follow links to folders, even in circles
+            files = list(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
+        else:
+            files = []
+        hidden = _n_hidden(path)  # dots that the user wrote
+        visible = sorted(file for file in files if _n_hidden(file) == hidden and file.is_file())
+        if output is not None:
+            excluded = expanded(output).resolve()
+            visible = [file for file in visible if not file.resolve().is_relative_to(excluded)]
+    if not visible:
+        raise CorpusError(f"{path}: {problem}. Expected {EXPECTED}.")
+    return visible
+
+
+@contextmanager
+def _usable(source: Name) -> Iterator[None]:
+    try:
+        yield
+    except CorpusError:
+        raise
+    except (OSError, ValueError) as error:  # too long, with NUL or half a surrogate pair, or such as a**
+        path = shown(os.fspath(source))
+        raise CorpusError(f"{path}: not a pattern or a name of files ({error}). Expected {EXPECTED}.") from error
+
+
+def _raise(error: OSError) -> None:
+    raise CorpusError(SOURCE_DAMAGED.format(path=error.filename, reason=error)) from error
+
+
+def _n_hidden(path: Path) -> int:
+    return sum(part.startswith(".") for part in path.parts)
+
+
+def refuse_inside(
+    source: str | os.PathLike[str], target: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
+) -> None:
+    """Raise CorpusError if the file or folder to be written, `target`, would belong to a source (see `find_files`)."""
+    with _usable(source):
+        root, resolved = (
+            Path(os.path.realpath(expanded(path))) for path in (source, target)
+        )  # resolve() fails if links loop
+    inside = resolved.is_relative_to(root)
+    if not inside and glob.has_magic(str(source)):
+        inside = any(file.resolve().is_relative_to(resolved) for file in find_files(source, output))
+    if inside:
+        raise CorpusError(
+            f"{target}: the output is inside {source}, which is the input. Expected a place outside: give "
+            "another path. Otherwise the output would be read as text the next time."
+        )

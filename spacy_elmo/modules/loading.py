@@ -300,6 +300,13 @@ def told_language(options_file: str | None) -> str | None:
     return row[1] if row else None
 
 
+def named_language(name: File | None = None, weight_file: File | None = None) -> str | None:
+    """Return the `card_language` of a biLM that is named as in `load_named_arrays`."""
+    if name is not None and weight_file is None and not expanded(name).is_file():
+        name = find_bilm(name) / OPTIONS
+    return card_language(None if name is None else str(name))
+
+
 def card_language(options_file: str | None) -> str | None:
     """Return spaCy's code of the language that a model card tells; it may be xx. None if it tells none of spaCy's."""
     word = re.match(r"[A-Za-z]+\b", told_language(options_file) or "")

@@ -11,7 +11,6 @@ from thinc.api import to_numpy
 from tqdm import tqdm
 
 from ..errors import SettingsError, check_whole, shown
-from ..formats.text import Unusable, encodable
 from .attributes import mean_vector
 from .elmo import ElmoPipe
 
@@ -67,10 +66,12 @@ def _checked(texts: Iterable[str | Doc]) -> list[str | Doc]:
         if not isinstance(text, str | Doc):
             raise SettingsError(f"text {number} is {shown(text)}. Expected a string or a Doc.")
         try:
-            # spaCy refuses subclasses of str, as numpy has them
-            inputs.append(encodable(str(text)) if isinstance(text, str) else text)
-        except Unusable as error:
-            raise SettingsError(f"text {number} has {error}. Change it.") from error
+            if isinstance(text, str):
+                text = str(text)  # spaCy refuses subclasses, as numpy has them
+                text.encode("utf8")
+            inputs.append(text)
+        except UnicodeEncodeError as error:
+            raise SettingsError(f"text {number} has half a surrogate pair, no character. Change it.") from error
     return inputs
 
 

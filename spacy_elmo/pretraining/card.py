@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ..errors import CheckpointError
 from ..formats.atomic import replacing, writing
-from ..formats.text import name_of
+from ..formats.paths import name_of
 from .config import text_without_folders
 from .folder import Run
 from .language_model import CARD

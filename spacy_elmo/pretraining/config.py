@@ -17,8 +17,7 @@ from thinc.api import Config
 from ..errors import ElmoError, SettingsError, shown
 from ..formats.atomic import replacing, writing
 from ..formats.options import KEYS, BiLMOptions, read_options
-from ..formats.paths import expanded
-from ..formats.text import name_of
+from ..formats.paths import expanded, name_of
 from ..modules.loading import find_bilm
 from .language_model import OPTIONS, refuse_new_run
 
@@ -89,7 +88,7 @@ class PathSettings(Section, name="paths"):
     """The files of a run; relative paths begin at the folder that the command runs in."""
 
     train: str = setting(
-        MISSING, "text, one sentence a line (plain, .gz, .xz, .zst), .jsonl or .spacy: a file, a folder or a pattern"
+        MISSING, "text, one sentence a line (or .jsonl, .csv, .conllu, .spacy; also packed): file, folder or pattern"
     )
     heldout: str | None = setting(None, "text for the held-out perplexity; null: cut off from paths.train")
     vocabulary: str | None = setting(
@@ -105,6 +104,8 @@ class CorpusSettings(Section, name="corpus"):
     """How the text is split, cut and shuffled."""
 
     language: str | None = setting(None, 'language whose spaCy tokenizer splits the text, like "en"; null: blanks do')
+    text_column: str | None = setting(None, "column of the text, if the texts are tables: .csv or .tsv")
+    text_field: str | None = setting(None, 'field of the text in JSON lines; null: "text" or "tokens"')
     heldout_share: float = setting(
         0.01, "share of the sentences, the last, held out if paths.heldout is null", gt=0, lt=1
     )

@@ -14,8 +14,7 @@ import torch
 from ..errors import CorpusError, ElmoError, SettingsError
 from ..formats.atomic import replacing, writing
 from ..formats.options import read_options
-from ..formats.paths import sha256_of
-from ..formats.text import find_files, refuse_inside
+from ..formats.paths import find_files, refuse_inside, sha256_of
 from ..formats.weights import read_weights
 from ..modules import BiLM
 from ..modules.loading import card_language, find_bilm, is_embedded
@@ -164,7 +163,8 @@ def open_run(config: PretrainConfig, output: Path, first: bool = True) -> Run:
     for source, name in ((paths.train, TRAIN_TEXT), (paths.heldout, HELDOUT_TEXT)):
         if source is not None:
             if first and not resumed:
-                prepare(source, output / name, config.corpus.language, output)
+                how = config.corpus
+                prepare(source, output / name, how.language, output, how.text_column, how.text_field)
             corpora.append(PreparedCorpus(output / name))
             if first and resumed:
                 _check_text(source, corpora[-1], output)

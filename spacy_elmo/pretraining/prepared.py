@@ -20,9 +20,10 @@ import numpy.typing as npt
 
 from ..errors import CorpusError, shown
 from ..formats.atomic import UNFINISHED, is_unfinished, replacing_folder, writing
-from ..formats.paths import expanded
-from ..formats.text import BadLine, find_files, refuse_inside, splitter
-from .text import Report, heldout_sentences, read_files
+from ..formats.paths import Name, expanded, refuse_inside
+from ..text.files import STANDARD_INPUT, sources_of
+from ..text.stream import BadLine, Fields, Report, read_sentences
+from .text import heldout_sentences
 
 TEXT, OFFSETS, LENGTHS, META = FILES = "sentences.txt", "offsets.npy", "lengths.npy", "meta.json"
 VERSION = 1
@@ -33,17 +34,24 @@ SourceFile = tuple[str, int, int]  # path, bytes and st_mtime_ns
 
 @dataclass(frozen=True)
 class Meta:
-    """The content of meta.json. language: None if words were separated by blanks; sha256: of sentences.txt."""
+    """The content of meta.json.
+
+    language: None if words were separated by blanks. sha256: of sentences.txt. text_column, text_field: as of
+    `read_documents`.
+    """
 
     report: Report
     sources: list[SourceFile]
     language: str | None
-    sha256: str
+    sha256: str = ""
+    text_column: str | None = None
+    text_field: str | None = None
 
-    def is_of(self, sources: list[SourceFile], language: str | None) -> bool:
-        """Return whether it was prepared with this tokenizer from files of these names, sizes and times."""
-        old, new = ([(Path(path).name, *facts) for path, *facts in files] for files in (self.sources, sources))
-        return old == new and self.language == language
+    def is_of(self, other: Meta) -> bool:
+        """Return whether it was prepared in this way from the same files, of which sizes and times are as before."""
+        old, new = ([(os.path.realpath(path), *facts) for path, *facts in meta.sources] for meta in (self, other))
+        settings = ("language", "text_column", "text_field")
+        return old == new and all(getattr(self, name) == getattr(other, name) for name in settings)
 
 
 def map_array(path: Path, dtype: npt.DTypeLike, ndim: int = 1) -> npt.NDArray[Any]:
@@ -166,26 +174,29 @@ def _read_meta(path: Path) -> Meta:
     report = record["report"]
     report["bad"] = [BadLine(*line) for line in report["bad"]]
     sources = [(path, size, time) for path, size, time in record["sources"]]
-    return Meta(Report(**report), sources, record["language"], record["sha256"])
+    columns = (record.get("text_column"), record.get("text_field"))  # earlier versions have neither
+    return Meta(Report(**report), sources, record["language"], record["sha256"], *columns)
 
 
 def prepare(
-    source: str | os.PathLike[str],
+    source: Name,
     folder: str | os.PathLike[str],
     language: str | None = None,
     output: str | os.PathLike[str] | None = None,
+    text_column: str | None = None,
+    text_field: str | None = None,
 ) -> PreparedCorpus:
     """Read a text and write its sentences to a folder. Memory does not grow with the text.
 
-    A corpus of the same files and the same language is used unchanged, any other one is replaced. Only one process at a
+    A corpus of the same files and the same settings is used unchanged, any other one is replaced. Only one process at a
     time may prepare a folder.
 
-    source, language: see `read_sentences`. output: a folder whose files do not belong to the source.
+    source and all others: see `read_sentences`. output: a folder whose files do not belong to the source.
     """
     folder = expanded(folder)
     refuse_inside(source, folder, output)
-    files = find_files(source, output)
-    sources = source_files(files)
+    report = Report()
+    meta = Meta(report, source_files(source, output), language, "", text_column, text_field)
     with writing(folder, CorpusError):
         present = {path.name for path in folder.iterdir()} if folder.exists() else set()
     if foreign := sorted(present - {*FILES, UNFINISHED}):
@@ -195,14 +206,12 @@ def prepare(
         )
     with suppress(CorpusError):  # there is none, or it is damaged
         earlier = PreparedCorpus(folder)
-        if earlier.meta.is_of(sources, language):
+        if earlier.meta.is_of(meta):
             return earlier
         del earlier  # Windows replaces no file that is mapped
-    report = Report()
     with replacing_folder(folder, FILES, CorpusError) as temporary, writing(folder, CorpusError):
-        write_corpus(
-            read_files(source, files, splitter(language), report), temporary, Meta(report, sources, language, "")
-        )
+        fields: Fields = {"text_column": text_column, "text_field": text_field}
+        write_corpus(read_sentences(source, language, report, output=output, **fields), temporary, meta)
         for name in FILES:
             with (temporary / name).open("rb+") as file:
                 os.fsync(file.fileno())
@@ -256,5 +265,7 @@ def _line(words: list[str]) -> bytes:
     return (" ".join(_BLANK.sub(lambda match: f"\0{ord(match[0]):x};", word) for word in words) + "\n").encode("utf8")
 
 
-def source_files(files: list[Path]) -> list[SourceFile]:
-    return [(str(path), status.st_size, status.st_mtime_ns) for path in files for status in [path.stat()]]
+def source_files(source: Name, output: Name | None = None) -> list[SourceFile]:
+    """Return the files of a source as meta.json lists them; of standard input, which has no name, nothing."""
+    paths = [each.path for each in sources_of(source, output) if each.path != STANDARD_INPUT]
+    return [(os.path.realpath(path), status.st_size, status.st_mtime_ns) for path in paths for status in [path.stat()]]

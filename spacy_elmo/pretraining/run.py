@@ -14,7 +14,7 @@ from ..errors import CHECKPOINT_PARTS, CheckpointError, ElmoError, SettingsError
 from ..formats.atomic import folder_lock, writing
 from ..formats.characters import too_long
 from ..formats.options import BiLMOptions
-from ..formats.text import find_files
+from ..formats.paths import find_files
 from ..formats.weights import readers_of
 from .card import write_card
 from .checkpoint import CHECKPOINTS, Checkpoints, Stop, Stopped, asked_to_stop

@@ -23,9 +23,9 @@ import torch.nn.functional as F
 from ..errors import CorpusError, SettingsError, WeightsError
 from ..formats.characters import BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD, words_to_ids
 from ..modules import LstmState
+from ..text.stream import Report
 from .language_model import LanguageModel
 from .prepared import Meta, PreparedCorpus, write_corpus
-from .text import Report
 from .vocabulary import END, START, UNKNOWN
 
 

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from ..errors import FILE_UNREADABLE, CorpusError, SettingsError, shown
 from ..formats.atomic import replacing, writing
 from ..formats.paths import expanded
-from ..formats.text import Unusable, decode_line, lines_of
+from ..text.files import lines_of
+from ..text.words import Unusable, decode_line
 
 START, END, UNKNOWN = 0, 1, 2  # ids of the special words
 SPECIAL = ("<S>", "</S>", "<UNK>")

@@ -22,5 +22,5 @@ def text(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def index(text: Path, tmp_path: Path, embedder: ElmoEmbedder) -> WordIndex:
-    build_index(text, tmp_path / "index", embedder)
+    build_index(text, tmp_path / "index", embedder, lang=None)
     return WordIndex(tmp_path / "index", embedder)

@@ -174,6 +174,8 @@ def test_a_language_splits_corpus_and_query(tmp_path: Path, embedder: ElmoEmbedd
     assert one.words == ["He", "ca", "n't", "see", "the", "bank", "."]
     assert index.is_of(tmp_path / "raw.txt", "en")
     assert not index.is_of(tmp_path / "raw.txt", None)
+    build_index(tmp_path / "raw.txt", tmp_path / "by_default", embedder)
+    assert WordIndex(tmp_path / "by_default", embedder).corpus.sentence(0) == one.words
 
 
 def test_the_text_is_compared_if_the_file_is_another(text: Path, index: WordIndex, tmp_path: Path) -> None:

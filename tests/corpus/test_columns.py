@@ -59,7 +59,29 @@ def test_a_frame() -> None:
         assert list(frame.columns) == ["text", "tokens", "vectors"]
         assert list(frame["tokens"]) == WORDS
         assert [len(vectors) for vectors in frame["vectors"]] == [6, 0, 2]
-    assert len(COLUMNS(sentence=True)(frame)["vector"]) == 3
+    assert len(COLUMNS(sentence=True, tokens_column=None)(frame)["vector"]) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sentence", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_frame_without_a_word_has_the_types_of_others(sentence: bool, dtype: str) -> None:
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    embed = COLUMNS(sentence=sentence, dtype=dtype, tokens_column="words", vectors_column="elmo")
+    frames = [pandas.DataFrame({"text": pandas.Series(texts, dtype=object)}) for texts in (["a b", ""], [], ["", None])]
+    full, *others = (arrow.Table.from_pandas(embed(frame), preserve_index=False).schema for frame in frames)
+    for name in ("words", "elmo"):
+        assert [schema.field(name).type for schema in others] == [full.field(name).type] * 2
+    found = embed({"text": []})
+    assert [len(found[name]) for name in ("words", "elmo")] == [0, 0]
+    assert found["elmo"].dtype == (dtype if sentence else object)
+
+
+def test_words_that_are_missing_or_blank() -> None:
+    """None and NaN are texts without words, and an empty token is no word."""
+    found = COLUMNS()({"text": [None, float("nan"), ["", "a", " "], "a"]})
+    assert list(found["tokens"]) == [[], [], ["a"], ["a"]]
+    np.testing.assert_allclose(found["vectors"][2], found["vectors"][3], atol=1e-6)
 
 
 @pytest.mark.parametrize("table", ["text", [{"text": "secret"}], None])
@@ -91,10 +113,12 @@ def test_what_does_not_fit_is_refused() -> None:
     for table, message in (
         ({"other": []}, "the table has the columns other"),
         ({"text": ["a", 3]}, "row 1 of the column 'text'"),
-        ({"text": [b"the bank"]}, "row 0 of the column 'text' .*bytes, not a text"),
-        ({"text": [{"the": 1}]}, "row 0 of the column 'text' .*dict, not a text"),
+        ({"text": [b"the bank"]}, "row 0 of the column 'text' .*bank', which is not a text or a list of words"),
+        ({"text": [{"the": 1}]}, "row 0 of the column 'text' .*the.*, which is not a text or a list of words"),
+        ({"text": [["a", None]]}, "row 0 of the column 'text' .*a word that is None, not a string"),
         ({"text": ["a", "b \ud800"]}, r"row 1 of the column 'text' .*surrogate"),
-        ({"text": [["", "c"]]}, r"row 0 of the column 'text' .*empty"),
+        ({"text": ["a"], "tokens": [[]]}, "the table has a column 'tokens', .* change tokens_column"),
+        ({"text": ["a"], "vectors": [[]]}, "the table has a column 'vectors', .* change vectors_column"),
     ):
         with pytest.raises(CorpusError, match=message):
             embed(table)

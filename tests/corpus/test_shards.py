@@ -18,9 +18,9 @@ import pytest
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import embed, shards
 from spacy_elmo.corpus.bilm import BiLMChoice
-from spacy_elmo.corpus.reading import Document, Item, Sentence, Shard
-from spacy_elmo.corpus.shards import ShardSettings, ShardWriter, windows
+from spacy_elmo.corpus.shards import Shard, ShardSettings, ShardWriter, windows
 from spacy_elmo.corpus.writing import Selection
+from spacy_elmo.text.stream import Document, Item, Sentence
 
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
 LONG = "x" * 60  # this biLM reads 48 bytes of a word

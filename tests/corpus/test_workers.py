@@ -21,10 +21,10 @@ from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import EmbedColumns, embed, workers
 from spacy_elmo.corpus.bilm import BiLMChoice
 from spacy_elmo.corpus.manifest import ShardFacts
-from spacy_elmo.corpus.reading import Item, Shard
-from spacy_elmo.corpus.shards import ShardSettings, ShardWriter
+from spacy_elmo.corpus.shards import Shard, ShardSettings, ShardWriter
 from spacy_elmo.corpus.writing import Selection
 from spacy_elmo.errors import CorpusError, ProcessError, SettingsError
+from spacy_elmo.text.stream import Item
 
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
 

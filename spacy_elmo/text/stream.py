@@ -1,0 +1,529 @@
+"""The text stream: the items of sources, and the documents that are made of them."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+
+import spacy
+from spacy.lang.lex_attrs import is_punct
+from spacy.pipeline import Sentencizer
+from spacy.tokens import Doc, DocBin, Span
+
+from ..errors import SOURCE_DAMAGED, CorpusError, PlainTextWarning, StandardInputWarning, shown
+from ..formats.paths import EXPECTED, Name
+from .files import LONGEST_LINE, STANDARD_INPUT, Source, kind_of, lines_of, opened, sources_of, unpacked
+from .tables import blocks_of, column_words, table_rows
+
+if TYPE_CHECKING:
+    from typing import Unpack  # of Python 3.11
+from .words import (
+    Offsets,
+    Tokenize,
+    Unusable,
+    checked_words,
+    decode_line,
+    encodable,
+    is_missing,
+    tokenizer_of,
+    without_nul,
+)
+
+Kind = Literal["text", "json", "row", "conllu", "words", "doc"]
+_KINDS: dict[str, Kind] = dict.fromkeys((".jsonl", ".ndjson", ".jsonlines", ".jl", ".json"), "json")
+_KINDS |= dict.fromkeys((".conll", ".conllx", ".conll03", ".iob", ".iob2", ".bio", ".bioes", ".bilou"), "words")
+_KINDS |= {".conllu": "conllu", ".spacy": "doc"}
+
+
+class Item(NamedTuple):
+    """A part of a file that is read without a look at what it says, so that one process can read for many.
+
+    line: number of its first line, from 1; in a .spacy file that of the doc.
+    data: a line; all lines of a sentence in CoNLL-U; or the JSON of a row of a table (see `table_rows`), of a sentence
+        in columns (see `column_words`) or of a doc. None: it can't be used, and `problem` says why.
+    """
+
+    source: str
+    line: int
+    kind: Kind
+    data: bytes | None
+    problem: str = f"more than {LONGEST_LINE:,} bytes"
+
+    @property
+    def size(self) -> int:
+        return len(self.data or b"")
+
+
+@dataclass
+class Sentence:
+    """What the biLM reads at once. offsets: the places of its words in its document's text; None without a text."""
+
+    tokens: list[str]
+    offsets: Offsets | None = None
+
+
+@dataclass
+class Document:
+    """The sentences of an item, of which none is empty.
+
+    text: None if the file had words only. id: what the file calls it. meta: all other fields of its JSON object.
+    """
+
+    source: str
+    line: int
+    sentences: list[Sentence]
+    text: str | None = None
+    id: str | None = None
+    meta: str | None = None
+
+    @property
+    def tokens(self) -> int:
+        return sum(len(sentence.tokens) for sentence in self.sentences)
+
+
+class Fields(TypedDict, total=False):
+    """Which part of a table or of JSON lines is the text, as in `read_documents`."""
+
+    text_column: str | None
+    text_field: str | None
+
+
+class BadLine(NamedTuple):
+    """A line that was left out, by its number from 1; in a .spacy file a doc by its number."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line:,}: {self.reason}"
+
+
+# Items
+
+
+def read_items(sources: Iterable[Source], text_column: str | None = None) -> Iterator[Item]:
+    """Yield the items of files.
+
+    text_column: of tables, which all files of no other kind are then; None: there are none.
+
+    Raises CorpusError if a file that was named can't be read. One that was found in a folder is a bad item.
+    """
+    for source in sources:
+        line = 0
+        try:
+            for item in _items(source, text_column):
+                line = item.line
+                yield item
+        except CorpusError as error:
+            if source.named:
+                raise
+            yield Item(source.name, line + 1, "text", None, str(error).removeprefix(f"{source.name}: "))
+
+
+def _items(source: Source, text_column: str | None) -> Iterator[Item]:
+    path, name = source.path, source.name
+    kind = _KINDS.get(kind_of(path), "text" if text_column is None else "row")
+    if kind == "doc":
+        yield from _docs(path)
+        return
+    with opened(path) as (file, head):
+        if kind in ("text", "row") and head.removeprefix(b"\xef\xbb\xbf").startswith(b"#FORMAT=WebAnno TSV"):
+            kind = "words"
+        lines = lines_of(file)
+        if kind == "conllu":
+            for number, block in blocks_of(lines):
+                complete = [line for line in block if line is not None]
+                yield Item(name, number, kind, b"".join(complete) if len(complete) == len(block) else None)
+        elif kind == "words":
+            yield from (Item(name, number, kind, data, problem) for number, data, problem in column_words(lines))
+        elif kind == "row":
+            rows = table_rows(lines, name, kind_of(path), text_column or "")
+            yield from (Item(name, number, kind, data, problem) for number, data, problem in rows)
+        else:
+            if kind == "text":
+                _warn_of_fields(source, head.decode("utf-8-sig", "ignore"))
+            yield from (Item(name, number, kind, line) for number, line in enumerate(lines, 1))
+
+
+def _docs(path: Path) -> Iterator[Item]:
+    for number, doc in enumerate(docs_in(path), 1):
+        marked = doc.has_annotation("SENT_START")
+        record = {
+            "words": [token.text for token in doc],
+            "spaces": None if doc.has_unknown_spaces else [bool(token.whitespace_) for token in doc],
+            "ends": [span.end for span in sentences_of(doc)] if marked else None,
+        }
+        yield Item(str(path), number, "doc", json.dumps(record).encode())
+
+
+def docs_in(path: Path) -> Iterator[Doc]:
+    """Yield the docs of a .spacy file, which may be packed, and is in memory. Raises CorpusError if it is damaged."""
+    with unpacked(path) as file:
+        data = file.read()
+    try:
+        # a new vocab, so that its strings are freed afterwards
+        yield from DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab)
+    except Exception as error:  # a damaged file fails anywhere in zlib, msgpack, numpy or spaCy
+        raise damaged(path, error) from error
+
+
+def damaged(path: Path, error: Exception) -> CorpusError:
+    """Return the error that tells that a file is damaged. error: what was raised because of that."""
+    reason = error if str(error) else type(error).__name__
+    return CorpusError(SOURCE_DAMAGED.format(path=path, reason=reason))
+
+
+def sentences_of(doc: Doc) -> list[Span]:
+    """Return the sentences of a doc. A doc without sentence boundaries is one sentence."""
+    return list(doc.sents) if doc.has_annotation("SENT_START") else [doc[:]]
+
+
+_COLUMNS = {"id", "label", "sentence", "text"}  # a first line with two of them is that of a table
+_TAGGED = re.compile(r"^\S+[\t ](?:.*[\t ])?(?:O|[BIELSU]-\S+)\s*$", re.MULTILINE)  # a word and its tag
+
+
+def _warn_of_fields(source: Source, head: str) -> None:
+    """Warn if a plain text looks like JSON lines, a table or annotated words. head: the first lines."""
+    first = head.strip("\r\n").splitlines()[0] if head.strip("\r\n") else ""
+    if re.match(r'\s*\{\s*"', first):
+        told = "its first line is a JSON object. To have the fields read, give a file whose name ends in .jsonl"
+    elif kind_of(source.path) in (".csv", ".tsv") or len(_COLUMNS & set(re.split("[,;\t]", first.lower()))) > 1:
+        told = "it looks like a table. Name the column of the text with --text-column NAME (text_column)"
+    elif len(_TAGGED.findall(head)) > len(head.splitlines()) / 2:
+        told = "its lines look like words with tags. To have the words read, give a file whose name ends in .conll"
+    else:
+        return
+    category = StandardInputWarning if source.path == STANDARD_INPUT else PlainTextWarning
+    warnings.warn(f"{source.name} is read as text, though {told}.", category, stacklevel=2)
+
+
+# Documents
+
+_COMMENT = re.compile(r"#\s*(sent_id|text)\s*=\s*(.*)")
+_ID = re.compile(r"(\d{1,9})(?:([-.])(\d{1,9}))?")
+
+
+def conllu_sentence(block: str, first: int = 1) -> tuple[list[Sentence], str | None, str | None]:
+    """Return the sentence of a block of CoNLL-U, its text, and its sent_id; None for what the file does not have.
+
+    The words are the syntactic words: French "du" is "de" and "le", both in the place of "du". first: the number of its
+    first line, for messages.
+    """
+    comments: dict[str, str] = {}
+    words: list[str] = []
+    forms: list[tuple[str, int]] = []  # what stands in the text, and how many words it is
+    inside = 0  # number of the last word of a form that is several words
+    # splitlines() would divide a text at other separators, too
+    for at, line in enumerate(re.split(r"\r\n|\r|\n", block.rstrip("\r\n")), first):
+        if line.startswith("#"):
+            if match := _COMMENT.fullmatch(line.strip()):
+                comments[match[1]] = match[2]
+            continue
+        columns = line.split("\t")
+        number = _ID.fullmatch(columns[0])
+        if number is None or len(columns) < 2:
+            raise Unusable(f"line {at} is no line of CoNLL-U, whose first columns are a number and a word")
+        if number[2] == ".":  # a word that is not in the text
+            continue
+        if number[2] == "-":
+            inside = int(number[3])
+            forms.append((columns[1], inside - int(number[1]) + 1))
+            continue
+        words.append(columns[1])
+        if int(number[1]) > inside:
+            forms.append((columns[1], 1))
+    text = comments.get("text")
+    offsets = None if text is None else _offsets(forms, text, len(words))
+    if offsets is not None:
+        offsets = [place for word, place in zip(words, offsets) if word.strip()]
+    return [Sentence(checked_words(words), offsets)], text, comments.get("sent_id")
+
+
+def _offsets(forms: list[tuple[str, int]], text: str, n_words: int) -> Offsets | None:
+    offsets: Offsets = []
+    place = 0
+    for form, n in forms:
+        start = text.find(form, place)
+        if start < 0 or len(offsets) + n > n_words:  # a short line may state a range of a billion words
+            return None
+        place = start + len(form)
+        offsets += [(start, place)] * n
+    return offsets if len(offsets) == n_words else None
+
+
+_ENDS = frozenset(Sentencizer.default_punct_chars)
+_WORD = re.compile(r"\S+")
+
+
+def _words_at_blanks(text: str) -> tuple[list[str], Offsets]:
+    matches = list(_WORD.finditer(text))
+    return [match[0] for match in matches], [match.span() for match in matches]
+
+
+class Parser:
+    """Makes documents of items.
+
+    tokenizer: splits text into words; None: words are separated by blanks.
+    docs: whether a text is a document of several sentences, which are found by their punctuation; false: a text is one
+        sentence. Sentence boundaries in a .spacy file are used in both cases.
+    text_field: of JSON lines; None: "tokens" or "text".
+    """
+
+    def __init__(self, tokenizer: Tokenize | None, docs: bool = False, text_field: str | None = None) -> None:
+        self._split: Callable[[str], tuple[list[str], Offsets]]
+        self._split = _words_at_blanks if tokenizer is None else tokenizer.words_and_offsets
+        self._docs, self._text_field = docs, text_field
+
+    def __call__(self, item: Item) -> Document | None:
+        """Return the document of an item; None if it has no word. Raises Unusable if it can't be used."""
+        if item.data is None:
+            raise Unusable(item.problem)
+        text = decode_line(item.data, item.line)
+        if not text.strip():
+            return None
+        # a file's name may have bytes that are not UTF-8, which Python holds as halves of surrogate pairs
+        source = item.source.encode("utf8", "surrogateescape").decode("utf8", "backslashreplace")
+        document = Document(source, item.line, [])
+        if item.kind == "conllu":
+            document.sentences, document.text, document.id = conllu_sentence(text, item.line)
+        elif item.kind == "words":
+            document.sentences = [Sentence(checked_words(json.loads(text)))]
+        elif item.kind == "doc":
+            self._read_doc(document, json.loads(text))
+        elif item.kind == "json":
+            self._read_record(document, _json_record(text, self._text_field))
+        elif item.kind == "row":
+            value, others = json.loads(text)
+            self._read_text(document, value)
+            _add_fields(document, others)
+        else:
+            self._read_text(document, text.rstrip("\r\n"))
+        document.sentences = [sentence for sentence in document.sentences if sentence.tokens]
+        return document if document.sentences else None
+
+    def _read_text(self, document: Document, text: str) -> None:
+        document.text = text
+        document.sentences = self._sentences(*self._split(encodable(text)))
+
+    def _read_record(self, document: Document, record: dict[str, Any]) -> None:
+        name = self._text_field or "text"
+        sentences, read = None if self._text_field else record_sentences(record), {name}
+        if sentences is None:
+            text = record.get(name)
+            if not is_missing(text):
+                if not isinstance(text, str):
+                    raise Unusable(f'"{name}" is no string')
+                self._read_text(document, without_nul(text))
+        else:
+            read = {"tokens"}
+            if sentences[0].offsets is not None:  # their places in the text are known
+                document.text = encodable(record["text"])
+                read = {"tokens", "text", "sents"}
+            if len(sentences) == 1:
+                sentences = self._sentences(sentences[0].tokens, sentences[0].offsets)
+            document.sentences = sentences
+        _add_fields(document, {name: value for name, value in record.items() if name not in read})
+
+    def _read_doc(self, document: Document, record: dict[str, Any]) -> None:
+        words, spaces, ends = record["words"], record["spaces"], record["ends"]
+        offsets: Offsets | None = None
+        if spaces is not None:
+            document.text = "".join(word + " " * space for word, space in zip(words, spaces))
+            starts = [0, *accumulate(len(word) + space for word, space in zip(words, spaces))]
+            offsets = [(start, start + len(word)) for start, word in zip(starts, words)]
+        kept = [i for i, word in enumerate(words) if word and not word.isspace()]
+        checked_words([words[i] for i in kept])
+        at = 0
+        for end in ends or [len(words)]:
+            stop = bisect_left(kept, end, at)
+            places = None if offsets is None else [offsets[i] for i in kept[at:stop]]
+            inside = [words[i] for i in kept[at:stop]]
+            document.sentences += self._sentences(inside, places) if ends is None else [Sentence(inside, places)]
+            at = stop
+
+    def _sentences(self, words: list[str], offsets: Offsets | None) -> list[Sentence]:
+        if not self._docs or not words:
+            return [Sentence(words, offsets)]
+        starts = [*sentence_starts(words), len(words)]
+        return [
+            Sentence(words[start:end], None if offsets is None else offsets[start:end])
+            for start, end in pairwise(starts)
+        ]
+
+
+def _json_record(line: str, text_field: str | None) -> dict[str, Any]:
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise Unusable(f"not JSON ({error})") from error
+    if not isinstance(record, dict) or not any(name in record for name in ([text_field] if text_field else _FIELDS)):
+        expected = shown(text_field) if text_field else '"text" or "tokens"'
+        hint = "; a list in square brackets is not JSON lines" if line.lstrip().startswith("[") else ""
+        raise Unusable(f"no JSON object with {expected}{hint}")
+    return record
+
+
+_FIELDS = ("text", "tokens")
+
+
+def record_sentences(record: dict[str, Any]) -> list[Sentence] | None:
+    """Return the sentences of the "tokens" of an object, with their places in its "text" if these are told.
+
+    Tokens are strings, or objects as Prodigy and spaCy's `Doc.to_json` write them. None: there are none, or numbers
+    beside a text, as of a tokenizer of pieces: the text is to be split. Raises Unusable if they are no words.
+    """
+    tokens, text, sents = (record.get(name) for name in ("tokens", "text", "sents"))
+    if is_missing(tokens):
+        return None
+    if not isinstance(tokens, list):
+        raise Unusable('"tokens" is no list of strings or of objects')
+    if not is_missing(text) and tokens and all(type(token) is int for token in tokens):
+        return None
+    pairs = [(word, place) for word, place in (_word_and_place(token, text) for token in tokens) if word.strip()]
+    checked_words(word for word, _ in pairs)
+    known = bool(pairs) and all(place is not None for _, place in pairs)
+    objects = [each for each in sents if isinstance(each, dict)] if isinstance(sents, list) else []
+    starts = {each["start"] for each in objects if isinstance(each.get("start"), int)}
+    sentences = [Sentence([], [] if known else None)]
+    for word, place in pairs:
+        if place is not None and place[0] in starts:
+            sentences.append(Sentence([], [] if known else None))
+        sentences[-1].tokens.append(word)
+        if sentences[-1].offsets is not None and place is not None:
+            sentences[-1].offsets.append(place)
+    return sentences
+
+
+def _word_and_place(token: Any, text: Any) -> tuple[str, tuple[int, int] | None]:
+    word, place = token, None
+    if isinstance(token, dict):
+        start, end, word = (token.get(name) for name in ("start", "end", "text"))
+        if isinstance(text, str) and isinstance(start, int) and isinstance(end, int) and 0 <= start <= end <= len(text):
+            word = text[start:end] if is_missing(word) else word
+            place = (start, end) if text[start:end] == word else None
+    if not isinstance(word, str):
+        raise Unusable('"tokens" is no list of strings or of objects with "text"')
+    return word, place
+
+
+def _add_fields(document: Document, fields: dict[str, Any]) -> None:
+    name = fields.pop("id", None)
+    if not is_missing(name):
+        document.id = encodable(name) if isinstance(name, str) else _json(name)
+    document.meta = _json(fields) if fields else None
+
+
+def _json(value: Any) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except ValueError as error:
+        raise Unusable("not JSON (a number is NaN, infinite or too large)") from error
+    except RecursionError as error:
+        raise Unusable("not JSON (nested too deep)") from error
+
+
+def sentence_starts(words: Sequence[str]) -> list[int]:
+    """Return the number of the first word of each sentence, as spaCy's sentencizer finds them.
+
+    spaCy's own needs a Doc, and its Vocab would keep all words.
+    """
+    starts, ended = [0], False
+    for i, word in enumerate(words):
+        ends = word in _ENDS
+        if ended and not ends and not is_punct(word):
+            starts.append(i)
+            ended = False
+        ended = ended or ends
+    return starts
+
+
+# Reading with a report
+
+
+@dataclass
+class Report:
+    """Counts of what was read so far. lines: in .spacy files docs; bad: the first ten that can't be used."""
+
+    lines: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    blank: int = 0
+    n_bad: int = 0
+    bad: list[BadLine] = field(default_factory=list)
+
+
+def read_documents(
+    inputs: Name | Sequence[Name],
+    tokenizer: Tokenize | None = None,
+    report: Report | None = None,
+    *,
+    docs: bool = False,
+    text_column: str | None = None,
+    text_field: str | None = None,
+    output: Name | None = None,
+) -> Iterator[Document]:
+    """Yield the documents of inputs (see `sources_of`) while they are read.
+
+    tokenizer, docs, text_field: as of `Parser`. text_column: as of `read_items`. output: as of `find_files`.
+    report: its counts are raised. Lines that can't be used are left out, and counted there.
+
+    Raises CorpusError at once if an input has no files; while it yields if a file that was named can't be read; and at
+    the end if there was no sentence.
+    """
+    items = read_items(sources_of(inputs, output), text_column)
+    parser = Parser(tokenizer, docs, text_field)
+    return _counted(items, parser, report or Report(), inputs)
+
+
+def _counted(
+    items: Iterable[Item], parser: Parser, report: Report, inputs: Name | Sequence[Name]
+) -> Iterator[Document]:
+    before = report.sentences
+    for item in items:
+        report.lines += 1
+        try:
+            document = parser(item)
+        except Unusable as error:
+            report.n_bad += 1
+            if len(report.bad) < 10:
+                report.bad.append(BadLine(item.source, item.line, str(error)))
+            continue
+        if document is None:
+            report.blank += 1
+            continue
+        report.sentences += len(document.sentences)
+        report.tokens += document.tokens
+        yield document
+    if report.sentences == before:
+        example = f" ({report.bad[0]})" if report.bad else ""
+        names = [inputs] if isinstance(inputs, str | PathLike) else inputs
+        raise CorpusError(
+            f"{', '.join(map(str, names))}: no sentence that can be read; {report.lines:,} lines, {report.blank:,} of "
+            f"them blank, {report.n_bad:,} bad{example}. Expected {EXPECTED}."
+        )
+
+
+def read_sentences(
+    inputs: Name | Sequence[Name],
+    language: str | None = None,
+    report: Report | None = None,
+    *,
+    output: Name | None = None,
+    **fields: Unpack[Fields],
+) -> Iterator[list[str]]:
+    """Yield the words of each sentence of inputs (docs/pretraining.md, "The text"), while they are read.
+
+    language: of the spaCy tokenizer that splits text; None: text is split at blanks, as str.split does.
+    report and all others: as of `read_documents`. Raises what that raises, and CorpusError if the language is unknown.
+    """
+    documents = read_documents(inputs, tokenizer_of(language), report, output=output, **fields)
+    return (sentence.tokens for document in documents for sentence in document.sentences)

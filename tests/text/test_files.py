@@ -1,0 +1,174 @@
+"""Text files: which are found, how they are packed, their lines, and what is no text."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import random
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spacy_elmo.errors import CorpusError
+from spacy_elmo.formats.paths import find_files, refuse_inside
+from spacy_elmo.text import files as module
+from spacy_elmo.text.files import kind_of, lines_of, opened, sources_of, unpacked
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.jsonl", ".jsonl"),
+        ("a.jsonl.gz", ".jsonl"),
+        ("a.spacy.xz", ".spacy"),
+        ("a.b.conllu.zst", ".conllu"),
+        ("a.gz", ""),
+        ("a", ""),
+        ("a.gz.txt", ".txt"),
+        ("A.JSONL.GZ", ".jsonl"),
+        ("a.Spacy.bz2", ".spacy"),
+    ],
+)
+def test_kinds(name: str, kind: str) -> None:
+    assert kind_of(Path("some.folder") / name) == kind
+
+
+def test_an_output_folder_hides_all_that_is_in_it(tmp_path: Path) -> None:
+    names = ["b.txt", "a/z.txt", "a/deep/y.txt", "ab.txt"]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    assert find_files(tmp_path) == [tmp_path / name for name in ("a/deep/y.txt", "a/z.txt", "ab.txt", "b.txt")]
+    for source in (tmp_path, tmp_path / "**" / "*.txt"):
+        assert find_files(source, tmp_path / "a") == [tmp_path / name for name in ("ab.txt", "b.txt")]
+
+
+def test_an_output_that_would_belong_to_its_source(tmp_path: Path) -> None:
+    (tmp_path / "texts" / "deep").mkdir(parents=True)
+    (tmp_path / "texts" / "deep" / "a.txt").touch()
+    texts, pattern = tmp_path / "texts", str(tmp_path / "*" / "deep" / "*.txt")
+    for source, target in ((texts, texts), (texts, texts / "out"), (pattern, texts), (pattern, texts / "deep")):
+        with pytest.raises(CorpusError, match=str(target)):
+            refuse_inside(source, target)
+    for source, target in ((texts, tmp_path / "out"), (texts, tmp_path / "texts2"), (pattern, texts / "out")):
+        refuse_inside(source, target)
+
+
+def test_a_folder_that_can_not_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise its texts would be left out without a word."""
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "a.txt").touch()
+    scandir = os.scandir
+
+    def refuse(path: str) -> object:
+        if Path(path).name == "closed":
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    with pytest.raises(CorpusError, match=r"closed.*Permission denied"):
+        find_files(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"\n", [b"\n"]),
+        (b"ab\r\nc\rd", [b"ab\r\n", b"c\r", b"d"]),
+        (b"a\r\r\nb\r", [b"a\r", b"\r\n", b"b\r"]),
+        (b"1234\n12345\n12345", [b"1234\n", None, None]),
+        (b"123456789\n\n1", [None, b"\n", b"1"]),
+        (b"1234567890123\n1\n", [None, b"1\n"]),
+    ],
+)
+def test_lines(content: bytes, lines: list[bytes | None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_LINE", 4)
+    assert list(lines_of(io.BytesIO(content))) == lines
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 100])
+def test_lines_are_those_of_pythons_text_files(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the blocks end that are read at once."""
+    monkeypatch.setattr(module, "_BLOCK", block)
+    monkeypatch.setattr(module, "LONGEST_LINE", 6)
+    rng = random.Random(block)
+    for _ in range(300):
+        content = "".join(
+            rng.choices(["a", "\r", "\n", "\r\n", "\x0b", "\u2028"], [5, 1, 1, 1, 1, 1], k=rng.randint(0, 20))
+        )
+        expected = list(io.TextIOWrapper(io.BytesIO(content.encode()), encoding="utf8"))  # the ends become \n
+        found = list(lines_of(io.BytesIO(content.encode())))
+        assert len(found) == len(expected)
+        for line, text in zip(found, expected):
+            if len(text.rstrip("\n").encode()) > 6:
+                assert line is None
+            else:
+                assert line is not None
+                assert line.decode().removesuffix("\n").removesuffix("\r") == text.removesuffix("\n")
+
+
+def test_packed_files(tmp_path: Path) -> None:
+    """The end of the name counts, in capitals too."""
+    packers = {".gz": gzip.compress, ".BZ2": bz2.compress, ".Xz": lzma.compress}
+    for suffix, pack in packers.items():
+        (tmp_path / f"a.txt{suffix}").write_bytes(pack(b"one\ntwo\n"))
+        with unpacked(tmp_path / f"a.txt{suffix}") as file:
+            assert file.read() == b"one\ntwo\n"
+
+
+def not_text() -> dict[str, bytes]:
+    """Files that are no text, under the names of texts, and a word of what is told of each."""
+    zipped, tar, array = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    with zipfile.ZipFile(zipped, "w") as archive:
+        archive.writestr("a.txt", "the cat sat")
+    with tarfile.open(fileobj=tar, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("a.txt"))
+    np.save(array, np.arange(9))
+    noise = np.random.default_rng(0).integers(0, 256, 4000, np.uint8).tobytes()
+    return {
+        "zip archive": zipped.getvalue(),
+        "tar archive": tar.getvalue(),
+        "numpy": array.getvalue(),
+        "gzip": gzip.compress(b"text"),
+        "bzip2": bz2.compress(b"text"),
+        "xz": lzma.compress(b"text"),
+        "PDF": b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n",
+        "PNG": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+        "JPEG": b"\xff\xd8\xff\xe0\0\x10JFIF\0",
+        "GIF": b"GIF89a\1\0\1\0",
+        "Parquet": b"PAR1\x15\x04\x15\x10",
+        "HDF5": b"\x89HDF\r\n\x1a\n\0\0",
+        "UTF-16": "The cat sat.\n".encode("utf-16"),
+        "without its mark": ("The cat sat.\n" * 9).encode("utf-16-le"),
+        "no text": noise,
+    }
+
+
+@pytest.mark.parametrize("name", not_text())
+def test_what_is_no_text_is_called_by_its_name(name: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(not_text()[name])
+    with pytest.raises(CorpusError, match=rf"a\.txt: .*{name}.* Expected text in UTF-8"), opened(tmp_path / "a.txt"):
+        pass
+
+
+@pytest.mark.parametrize("text", ["RIFF and GIF89a", "PAR1", "BZh is bzip2", "MM", "\x1b[1mbold\x1b[0m", "PK"])
+def test_texts_that_begin_like_other_files(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(text, encoding="utf8")
+    with opened(tmp_path / "a.txt") as (file, _):
+        assert file.read().decode() == text
+
+
+def test_sources(tmp_path: Path) -> None:
+    """A file that was named is told from one that was found."""
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).touch()
+    a, b = tmp_path / "a.txt", tmp_path / "b.txt"
+    assert sources_of(tmp_path) == [(a, False), (b, False)]
+    assert sources_of([b, str(tmp_path / "*.txt"), "-"]) == [(b, True), (a, False), (b, False), (Path("-"), True)]
