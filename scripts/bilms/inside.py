@@ -52,11 +52,11 @@ def neighbours(words: Path, corpora: Sequence[Path], embedder: ElmoEmbedder) -> 
         (room / "corpus").mkdir()
         for number, path in enumerate(corpora):
             shutil.copyfile(path, room / "corpus" / f"{number}.spacy")
-        build_index(room / "corpus", room / "index", embedder)
+        build_index(room / "corpus", room / "index", embedder, lang=None)
         index = WordIndex(room / "index", embedder)
         text = dict.fromkeys(word for i in range(len(index.corpus)) for word in index.corpus.sentence(i))
         (room / "types.txt").write_text("".join(f"{word}\n" for word in text), encoding="utf-8")
-        build_index(room / "types.txt", room / "types", embedder, layer=0)
+        build_index(room / "types.txt", room / "types", embedder, lang=None, layer=0)
         types = WordIndex(room / "types", embedder)
         _, *rows = csv.reader(file, delimiter="\t")
         for word, *both in rows:
