@@ -144,6 +144,7 @@ def _occurrences(
         raise CommandError(
             f"{text}: the word {word!r} {how}. Expected two occurrences or more, exactly as it is written: "
             f"change --word, or add --ignore-case.{split * tokenized}"
+            + (f" {report.n_bad:,} bad lines were left out ({report.bad[0]})." if report.bad else "")
         )
     embedded = embedder_of(choice).embed_sentences(words for _, words, _ in lines)
     for (line, words, places), layers in zip(lines, embedded):

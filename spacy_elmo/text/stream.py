@@ -276,11 +276,17 @@ class Parser:
     docs: whether a text is a document of several sentences, which are found by their punctuation; false: a text is one
         sentence. Sentence boundaries in a .spacy file are used in both cases.
     text_field: of JSON lines; None: "tokens" or "text".
+    places: whether the places of words in a text are found, which takes four times as long at blanks.
     """
 
-    def __init__(self, tokenizer: Tokenize | None, docs: bool = False, text_field: str | None = None) -> None:
-        self._split: Callable[[str], tuple[list[str], Offsets]]
+    def __init__(
+        self, tokenizer: Tokenize | None, docs: bool = False, text_field: str | None = None, places: bool = True
+    ) -> None:
+        self._split: Callable[[str], tuple[list[str], Offsets | None]]
         self._split = _words_at_blanks if tokenizer is None else tokenizer.words_and_offsets
+        if not places:
+            split = str.split if tokenizer is None else tokenizer
+            self._split = lambda text: (split(text), None)
         self._docs, self._text_field = docs, text_field
 
     def __call__(self, item: Item) -> Document | None:
@@ -471,7 +477,7 @@ def read_documents(
     text_field: str | None = None,
     output: Name | None = None,
 ) -> Iterator[Document]:
-    """Yield the documents of inputs (see `sources_of`) while they are read.
+    """Yield the documents of inputs (see `sources_of`), without the places of words, while they are read.
 
     tokenizer, docs, text_field: as of `Parser`. text_column: as of `read_items`. output: as of `find_files`.
     report: its counts are raised. Lines that can't be used are left out, and counted there.
@@ -480,7 +486,7 @@ def read_documents(
     the end if there was no sentence.
     """
     items = read_items(sources_of(inputs, output), text_column)
-    parser = Parser(tokenizer, docs, text_field)
+    parser = Parser(tokenizer, docs, text_field, places=False)
     return _counted(items, parser, report or Report(), inputs)
 
 
@@ -506,9 +512,10 @@ def _counted(
     if report.sentences == before:
         example = f" ({report.bad[0]})" if report.bad else ""
         names = [inputs] if isinstance(inputs, str | PathLike) else inputs
+        told = ", ".join(Source(Path(name), True).name for name in names)
         raise CorpusError(
-            f"{', '.join(map(str, names))}: no sentence that can be read; {report.lines:,} lines, {report.blank:,} of "
-            f"them blank, {report.n_bad:,} bad{example}. Expected {EXPECTED}."
+            f"{told}: no sentence that can be read; {report.lines:,} lines, {report.blank:,} of them blank, "
+            f"{report.n_bad:,} bad{example}. Expected {EXPECTED}."
         )
 
 

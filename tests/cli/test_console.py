@@ -165,7 +165,7 @@ def test_commands_are_listed_in_the_order_of_use() -> None:
 @pytest.mark.parametrize("command", ["vocab - v.txt", "embed - a.hdf5", "similar en_core - --word a"])
 def test_standard_input_that_is_closed(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("spacy_elmo.corpus.reading.sys", type("", (), {"stdin": None}))  # Python's value for it
+    monkeypatch.setattr("spacy_elmo.text.files.sys", type("", (), {"stdin": None}))  # Python's value for it
     told = run("elmo", *command.split(), code=1)
     assert "standard input: damaged, cut short or unreadable (it is closed)" in told
     assert not list(tmp_path.iterdir())

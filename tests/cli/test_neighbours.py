@@ -99,7 +99,8 @@ def test_standard_input_and_languages(tmp_path: Path) -> None:
 
 def test_refusals(text: Path, tmp_path: Path) -> None:
     for arguments, part in (
-        ((text, "-q", "the river bank.", "-w", "bank", *SMALL), "'bank' does not occur in the query"),
+        ((text, "-q", "the river bank.", "-w", "bank", "--tokenized", *SMALL), "'bank' does not occur in the query"),
+        ((text, *QUERY, "--tokenized", "--lang", "en"), "--lang is en, and --tokenized was given"),
         ((text, *QUERY, "--occurrence", 3), "the query has 'bank' 2 times"),
         ((text, *QUERY, "--layer", "top"), "--layer is 'top'"),
         ((text, *QUERY, "--layer", 3), "the layer is 3"),

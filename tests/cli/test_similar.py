@@ -134,7 +134,7 @@ def test_refusals(text: Path, tmp_path: Path) -> None:
         ((GOLDEN, text, "--word", "bank", "-m", GOLDEN), "Expected one file; --model names the model"),
         ((GOLDEN, text, "--word", "lake"), "the word 'lake' does not occur"),
         ((GOLDEN, text, "--word", "river"), "occurs once, in line 1"),
-        ((GOLDEN, text, "--word", "river"), "--lang en splits it"),
+        ((GOLDEN, text, "--word", "river", "--tokenized"), "leave out --tokenized"),
         ((GOLDEN, text, "--word", "bank", "--sentence", 4), "has no 'bank'. Expected one of the lines 1, 3, 5"),
         ((GOLDEN, GOLDEN, "--word", "bank"), "files. Expected one"),
         ((tmp_path, text, "--word", "bank"), "options.json: no such file"),
