@@ -337,7 +337,8 @@ class Parser:
             if len(sentences) == 1:
                 sentences = self._sentences(sentences[0].tokens, sentences[0].offsets)
             document.sentences = sentences
-        _add_fields(document, {name: value for name, value in record.items() if name not in read})
+        others = {name: None if is_missing(value) else value for name, value in record.items() if name not in read}
+        _add_fields(document, others)
 
     def _read_doc(self, document: Document, record: dict[str, Any]) -> None:
         words, spaces, ends = record["words"], record["spaces"], record["ends"]
