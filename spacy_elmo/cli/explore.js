@@ -220,16 +220,22 @@ function askWith(worker) {
   });
 }
 
-/** Split what was typed: at blanks, and punctuation, n't and 's apart, as the training text has them. */
-function tokenise(text) {
-  return text.replace(/(\p{L})(n['\u2019]t|['\u2019](?:s|re|ve|ll|d|m))\b/giu, "$1 $2")
-    .replace(/([^\p{L}\p{N}\s'\u2019-]|['\u2019](?!\p{L}))/gu, " $1 ").split(/\s+/).filter(Boolean);
+/** Split what was typed: at blanks, and punctuation, hyphens between letters, n't and 's apart, as the training text has
+ *  them. known: the words of the page's sentences, which stay as they are. */
+function tokenise(text, known) {
+  return text.split(/\s+/).filter(Boolean).flatMap((piece) => (known.has(piece) ? [piece]
+    : piece.replace(/(\p{L})(n['\u2019]t|['\u2019](?:s|re|ve|ll|d|m))\b/giu, "$1 $2").replace(/(?<=\p{L})-(?=\p{L})/gu, " - ")
+      .replace(/([^\p{L}\p{N}\s'\u2019-]|['\u2019](?!\p{L}))/gu, " $1 ").split(/\s+/).filter(Boolean)));
 }
 
 function cosine(a, b) {
   let dot = 0, aa = 0, bb = 0;
   for (let i = 0; i < a.length; i++) { dot += a[i] * b[i]; aa += a[i] * a[i]; bb += b[i] * b[i]; }
   return aa && bb ? dot / Math.sqrt(aa * bb) : 0;
+}
+
+function mean(vectors) {
+  return vectors[0].map((_, i) => vectors.reduce((sum, vector) => sum + vector[i], 0) / vectors.length);
 }
 
 /** Return the mix of the layers, [occurrence] of [width]. weights: of the layers; their sum is 1. */
@@ -282,15 +288,14 @@ function shaded(value) {
 class Sentence {
   constructor(ask, data, onRead) {
     Object.assign(this, { ask, data, onRead, words: [], layers: [], chosen: data.start });
-    $("read").addEventListener("submit", (event) => { event.preventDefault(); this.read($("sentence").value); });
+    $("read").addEventListener("submit", (event) => { event.preventDefault(); this.read(tokenise($("sentence").value, data.known)); });
     $("tokens").addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (step && this.words.length) this.choose((this.chosen + step + this.words.length) % this.words.length, true);
     });
   }
 
-  async read(text) {
-    const words = tokenise(text);
+  async read(words) {
     if (!words.length) return;
     $("speed").textContent = "reading …";
     const { layers, seconds } = await this.ask({ words });
@@ -336,8 +341,8 @@ class Sentence {
 
 class Contexts {
   constructor(data) {
-    Object.assign(this, { data, group: [], own: [], weights: data.layers.map(() => 0), hovered: -1, pinned: -1, basis: null });
-    $("word").append(...Object.keys(data.words).map((word) => make("option", {}, word)));
+    Object.assign(this, { data, group: [], own: { words: [], layers: [] }, weights: data.layers.map(() => 0), hovered: -1, pinned: -1, basis: null });
+    $("word").append(...[...data.words.keys()].map((word) => make("option", { value: word }, word)));
     $("colour").append(...data.attributes.map((name) => make("option", {}, name)));
     $("layer").max = data.layers.length - 1;
     this.weights.forEach((_, k) => $("weights").append(make("label", {}, `layer ${k} `,
@@ -357,15 +362,24 @@ class Contexts {
     this.mixFrom("layer");
   }
 
-  /** Add the occurrences in the sentence that was typed. layers: [layer][word]. */
+  /** Add the occurrences in a sentence that was typed. layers: [layer][word]. */
   typed(words, layers) {
-    this.own = words.map((word, place) => ({ words, place, own: true, values: {}, layers: layers.map((layer) => layer[place]) }));
+    this.own = { words, layers };
     this.choose($("word").value);
   }
 
+  /** Return where a word stands in the sentence that was typed: as a token, or as those that it is split into. */
+  typedAs(word) {
+    const { words, layers } = this.own, parts = tokenise(word, this.data.known);
+    return (parts.length > 1 ? [[word], parts] : [[word]]).flatMap((form) => {
+      const { length } = form, same = (place) => words.slice(place, place + length).join(" ").toLowerCase() === form.join(" ").toLowerCase();
+      return [...words.keys()].filter(same).map((place) => ({ words, place, length, own: true, values: {},
+        layers: layers.map((layer) => mean(layer.slice(place, place + length))) }));
+    });
+  }
+
   choose(word) {
-    const mine = this.own.filter(({ words, place }) => words[place].toLowerCase() === word.toLowerCase());
-    this.group = [...this.data.words[word], ...mine];
+    this.group = [...this.data.words.get(word), ...this.typedAs(word)];
     this.hovered = this.pinned = -1;
     this.basis = null;
     this.update();
@@ -418,11 +432,11 @@ class Contexts {
         context.stroke();
       }
       if (this.group.length > MOST_LABELS) return;
-      const { words, place } = occurrence, right = x > w / 2;
+      const { words, place, length } = occurrence, right = x > w / 2;
       context.fillStyle = style.color;
       context.font = `13px ${style.fontFamily}`;
       context.textAlign = right ? "right" : "left";
-      context.fillText(words.slice(Math.max(0, place - 2), place + 3).join(" "), x + (right ? -12 : 12), y + 4);
+      context.fillText(words.slice(Math.max(0, place - 2), place + length + 2).join(" "), x + (right ? -12 : 12), y + 4);
     });
     const named = [...values.slice(0, COLOURS.length).map((value, k) => [k, k === COLOURS.length - 1 && values.length > COLOURS.length ? "others" : value]),
       ...(this.group.some((o) => o.own) ? [["star", "your sentence"]] : [])];
@@ -488,9 +502,9 @@ class Contexts {
 }
 
 /** Return a sentence's text, the word marked. */
-function told({ words, place, values }) {
+function told({ words, place, length, values }) {
   const kinds = Object.values(values).filter(Boolean).join(", ");
-  return [`${words.slice(0, place).join(" ")} `, make("mark", {}, words[place]), ` ${words.slice(place + 1).join(" ")}`,
+  return [`${words.slice(0, place).join(" ")} `, make("mark", {}, words.slice(place, place + length).join(" ")), ` ${words.slice(place + length).join(" ")}`,
     ...(kinds ? [make("small", {}, ` (${kinds})`)] : [])];
 }
 
@@ -527,7 +541,9 @@ function withVectors(data) {
   const bytes = Uint8Array.from(atob($("vectors").textContent), (character) => character.charCodeAt(0));
   const { width } = data, size = 4 + width; // float32 step, int8 values
   let n = 0;
-  for (const occurrences of Object.values(data.words))
+  data.words = new Map(data.words);
+  data.known = new Set(data.sentences.flat());
+  for (const occurrences of data.words.values())
     for (const occurrence of occurrences) {
       occurrence.words = data.sentences[occurrence.sentence];
       occurrence.layers = data.layers.map(() => {
@@ -549,7 +565,7 @@ async function show() {
   $("predictions").hidden = !data.predictions;
   await ask({ bilm: $("bilm").textContent });
   $("bilm").remove();
-  await sentence.read($("sentence").value);
+  await sentence.read(data.sentences[0]); // as the page's text has it, which may be split otherwise than what is typed
   document.body.dataset.ready = "true";
 }
 

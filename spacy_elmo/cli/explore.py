@@ -8,7 +8,7 @@ import json
 import struct
 from base64 import b64encode
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from spacy.cli._util import Arg, Opt
 from spacy.language import Language
-from spacy.tokens import Doc, Token
+from spacy.tokens import Doc, Span, Token
 
 from ..errors import CommandError
 from ..formats.atomic import replacing, writing
@@ -98,7 +98,9 @@ def explore(
     for doc in docs:
         for token in doc:
             tokens[token.lower_].append(token)
-    found = {word: group[:MOST_OCCURRENCES] for word in chosen or usual if len(group := tokens[word.lower()]) > 1}
+    split = (blank(lang) if lang else nlp).tokenizer
+    spans = {word: _spans(word, tokens, split) for word in chosen or usual}
+    found = {word: group[:MOST_OCCURRENCES] for word, group in spans.items() if len(group) > 1}
     if not found and words:
         raise CommandError(
             f"--words is {words}, and the text has none of these twice. Expected words that occur twice or more: "
@@ -145,24 +147,32 @@ def _read(
     return list(nlp.pipe(docs))
 
 
-def _embed(groups: Iterable[Sequence[Token]], choice: BiLMChoice) -> dict[Token, Floats]:
-    """Return the layers of each token, *Shape:* (layers, width)."""
-    wanted: dict[Doc, list[Token]] = defaultdict(list)
-    for token in dict.fromkeys(token for tokens in groups for token in tokens):
-        wanted[token.doc].append(token)
+def _spans(word: str, tokens: Mapping[str, Sequence[Token]], split: Callable[[str], Doc]) -> list[Span]:
+    """Return where a word stands: as a token, or as the tokens that it is split into, such as "e", "-" and "mail"."""
+    found = []
+    for parts in dict.fromkeys(((word.lower(),), tuple(token.lower_ for token in split(word)))):
+        spans = [token.doc[token.i : token.i + len(parts)] for token in tokens.get(parts[0], ())]
+        found += [span for span in spans if tuple(token.lower_ for token in span) == parts]
+    return found
+
+
+def _embed(groups: Iterable[Sequence[Span]], choice: BiLMChoice) -> dict[Span, Floats]:
+    """Return the layers of each occurrence, *Shape:* (layers, width): the mean over its tokens."""
+    wanted: dict[Doc, list[Span]] = defaultdict(list)
+    for span in dict.fromkeys(span for spans in groups for span in spans):
+        wanted[span.doc].append(span)
     embedded = embedder_of(choice).embed_sentences([token.text for token in doc] for doc in wanted)
-    # a view would hold the vectors of all words
-    return {token: layers[:, token.i].copy() for tokens, layers in zip(wanted.values(), embedded) for token in tokens}
+    return {s: layers[:, s.start : s.end].mean(1) for spans, layers in zip(wanted.values(), embedded) for s in spans}
 
 
-def _values(token: Token) -> dict[str, str]:
+def _values(span: Span) -> dict[str, str]:
     """Return what an occurrence can be coloured by."""
-    doc = token.doc
+    doc = span.doc
     values: dict[str, str] = dict(doc.user_data.get(OF_SENTENCE, {}))
     if doc.has_annotation("TAG"):
-        values["tag"] = token.tag_
+        values["tag"] = " ".join(token.tag_ for token in span)
     if doc.has_annotation("ENT_IOB"):
-        values["entity"] = token.ent_type_ or "none"
+        values["entity"] = span[0].ent_type_ or "none"
     if doc.cats:
         values["category"] = max(doc.cats, key=doc.cats.__getitem__)
     return values
@@ -212,34 +222,32 @@ def _whole(values: Floats, inputs: tuple[int, ...]) -> tuple[npt.NDArray[Any], F
 
 def _make_page(
     name: str,
-    found: Mapping[str, Sequence[Token]],
-    layers: Mapping[Token, Floats],
+    found: Mapping[str, Sequence[Span]],
+    layers: Mapping[Span, Floats],
     bilm: str,
     predictions: bool,
     nlp: Language,
 ) -> str:
     """Return the HTML. bilm: what `_pack_bilm` returned."""
-    sentences = {doc: number for number, doc in enumerate(dict.fromkeys(token.doc for token in layers))}
-    words: dict[str, list[dict[str, Any]]] = {
-        word: [
-            {"sentence": sentences[token.doc], "place": token.i, "values": _values(token) or {"word": word}}
-            for token in tokens
-        ]
-        for word, tokens in found.items()
-    }
-    start = next(iter(found.values()))[0]
+    sentences = {doc: number for number, doc in enumerate(dict.fromkeys(span.doc for span in layers))}
+    # pairs, since an object of JavaScript would put words like "2008" first, and has "constructor" already
+    words: list[tuple[str, list[dict[str, Any]]]] = []
+    for word, spans in found.items():
+        places = [{"sentence": sentences[span.doc], "place": span.start, "length": len(span)} for span in spans]
+        words.append((word, [place | {"values": _values(s) or {"word": word}} for place, s in zip(places, spans)]))
+    start = next(iter(layers))  # in the first sentence
     n_layers, width = layers[start].shape
     data = {
         "words": words,
         "sentences": [[token.text for token in doc] for doc in sentences],
-        "attributes": list(dict.fromkeys(name for group in words.values() for one in group for name in one["values"])),
+        "attributes": list(dict.fromkeys(name for _, group in words for one in group for name in one["values"])),
         "layers": list(range(n_layers)),
         "width": width,
         "predictions": predictions,
-        "start": start.i,
+        "start": start.start,
         "mixes": [mix.to_dict() for mix in learned_mixes(nlp)],
     }
-    points = b"".join(_eight_bits(layer) for tokens in found.values() for token in tokens for layer in layers[token])
+    points = b"".join(_eight_bits(layer) for spans in found.values() for span in spans for layer in layers[span])
     parts = {
         "name": html.escape(name),
         "sentence": html.escape(" ".join(token.text for token in start.doc), quote=True),
@@ -258,7 +266,7 @@ def _eight_bits(vector: Floats) -> bytes:
     return struct.pack("<f", step) + values
 
 
-def _write_parquet(path: Path, found: Mapping[str, Sequence[Token]], layers: Mapping[Token, Floats]) -> None:
+def _write_parquet(path: Path, found: Mapping[str, Sequence[Span]], layers: Mapping[Span, Floats]) -> None:
     """Write a row for each occurrence: word, sentence, what it can be coloured by, and the mean of its layers."""
     try:
         import pyarrow
@@ -266,9 +274,9 @@ def _write_parquet(path: Path, found: Mapping[str, Sequence[Token]], layers: Map
     except ImportError as error:
         raise CommandError("--parquet needs pyarrow: pip install pyarrow.") from error
     rows: list[dict[str, Any]] = []
-    for word, tokens in found.items():
-        for token in tokens:
-            sentence, vector = " ".join(other.text for other in token.doc), layers[token].mean(0).tolist()
-            rows.append({"word": word, "sentence": sentence, **_values(token), "vector": vector})
+    for word, spans in found.items():
+        for span in spans:
+            sentence, vector = " ".join(token.text for token in span.doc), layers[span].mean(0).tolist()
+            rows.append({"word": word, "sentence": sentence, **_values(span), "vector": vector})
     with replacing(path, CommandError) as temporary, writing(path, CommandError), temporary.open("wb") as file:
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file)

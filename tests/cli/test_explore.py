@@ -1,8 +1,10 @@
 """`elmo explore`: the page in a real browser, beside Python's own vectors and predictions; `elmo predict`."""
 
 import json
+import random
 import re
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -54,26 +56,35 @@ def data_of(page):
 
 
 @pytest.fixture(scope="module")
-def page(page_file):
-    """The page in Chromium, and what it must not do: requests, and errors in the console."""
+def open_page():
+    """Opens pages in Chromium. They must make no requests, and no errors in the console."""
     api = pytest.importorskip("playwright.sync_api", reason="the page's tests need pip install playwright")
     if CHROMIUM is None:
         pytest.skip("the page's tests need Chromium (apt-get install chromium)")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    faults: list[str] = []
+
+    def opened(file):
         page = browser.new_page()
-        faults: list[str] = []
         page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on(
             "request",
             lambda request: None if request.url.startswith(("file:", "data:", "blob:")) else faults.append(request.url),
         )
-        page.goto(page_file.as_uri())
+        page.goto(file.as_uri())
         page.wait_for_selector("body[data-ready]", timeout=120_000)
-        yield page
+        return page
+
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
         browser.close()
         assert faults == []
+
+
+@pytest.fixture(scope="module")
+def page(page_file, open_page):
+    return open_page(page_file)
 
 
 def read(page, sentence):
@@ -164,6 +175,63 @@ def test_a_typed_word_joins_the_points(page):
     assert "your sentence" in page.inner_text("#legend")
 
 
+KINDS = ["2008", "0", "-1", "1e3", "3.5", "constructor", "__proto__", "toString", "length", "e-mail", "post\u2013war"]
+KINDS += ["New York", "25\u00a0785", "don't", "U.S.", "'tis", "<b>", "null", "\U0001f600", "Straße", "a:b"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_each_word_has_its_own_points(seed, model, open_page, tmp_path):
+    rng = random.Random(seed)
+    sentences = [rng.choices([*KINDS, "the", ".", "river"], k=rng.randint(3, 9)) for _ in range(40)]
+    text, file = tmp_path / "text.jsonl", tmp_path / "page.html"
+    text.write_text("".join(json.dumps({"tokens": words}) + "\n" for words in sentences))
+    counts = Counter(word for words in sentences for word in words)
+    chosen = [word for word in rng.sample(KINDS, len(KINDS)) if counts[word] > 1]
+    run("elmo", "explore", file, text, "--words", ",".join(chosen), "--model", model)
+    page, embedder = open_page(file), ElmoEmbedder(model)
+    assert page.evaluate("[...$('word').options].map(option => option.value)") == chosen
+    assert page.inner_text("#tokens button[aria-pressed=true]") == chosen[0]  # shown first
+    for word in chosen:
+        page.select_option("#word", value=word)
+        shown = page.evaluate("contexts.group.filter(o => !o.own).map(o => o.layers.map(l => [...l]))")
+        expected = [
+            embedder.embed_sentence(words)[:, place]
+            for words in sentences
+            for place, other in enumerate(words)
+            if other == word
+        ]
+        np.testing.assert_allclose(shown, expected, atol=np.abs(expected).max() / 250)  # of 8 bits
+        page.hover("#points", position=dict(zip("xy", page.evaluate("contexts.screen[0]"))))
+        assert page.inner_text("#hovered mark").split() == word.split()
+
+
+@pytest.mark.slow
+def test_a_word_that_the_tokenizer_divides(model, open_page, tmp_path):
+    lines = ["I sent an e-mail to New York .", "The E-mail came .", "New mail of old York .", "New York !"]
+    text, file = tmp_path / "text.txt", tmp_path / "page.html"
+    text.write_text("\n".join(lines) + "\n")
+    assert "occurrences of them: 4" in run("elmo", "explore", file, text, "--words", "e-mail,New York", "-m", model)
+    page, embedder = open_page(file), ElmoEmbedder(model)
+    first = ["I", "sent", "an", "e", "-", "mail", "to", "New", "York", "."]
+    assert page.evaluate("sentence.words") == first
+    assert page.inner_text("#tokens button[aria-pressed=true]") == "e"
+    places = {"e-mail": [(first, 3, 6), (["The", "E", "-", "mail", "came", "."], 1, 4)]}
+    places["New York"] = [(first, 7, 9), (["New", "York", "!"], 0, 2)]
+    for word, found in places.items():
+        page.select_option("#word", value=word)
+        shown = page.evaluate("contexts.group.filter(o => !o.own).map(o => o.layers.map(l => [...l]))")
+        means = [embedder.embed_sentence(words)[:, start:end].mean(1) for words, start, end in found]
+        np.testing.assert_allclose(shown, means, atol=np.abs(means).max() / 250)
+    page.select_option("#word", value="e-mail")
+    page.fill("#sentence", "My e-mail and another e-mail")
+    page.press("#sentence", "Enter")
+    page.wait_for_function("sentence.words.length === 9")
+    own = page.evaluate("contexts.group.filter(o => o.own).map(o => o.layers.map(l => [...l]))")
+    layers = embedder.embed_sentence(["My", "e", "-", "mail", "and", "another", "e", "-", "mail"])
+    np.testing.assert_allclose(own, [layers[:, 1:4].mean(1), layers[:, 6:9].mean(1)], atol=0.01)
+
+
 # The command
 
 
@@ -180,7 +248,7 @@ def test_what_words_are_coloured_by(text, model):
     assert "zebra: less than twice in the text" in told
     data = data_of(Path("a.html"))
     assert (data["attributes"], data["predictions"]) == (["word"], True)
-    assert [each["values"] for each in data["words"]["bank"]] == [{"word": "bank"}] * 2
+    assert [each["values"] for each in dict(data["words"])["bank"]] == [{"word": "bank"}] * 2
 
 
 def test_a_text_with_a_pipeline_gives_tags_documents_and_mixes(text):
@@ -192,7 +260,7 @@ def test_a_text_with_a_pipeline_gives_tags_documents_and_mixes(text):
     nlp.to_disk("pipeline")
     options = ("--words", "bank", "--pipeline", "pipeline", "--parquet", "points.parquet")
     run("elmo", "explore", "page.html", "one.txt", "two.txt", *options)
-    values = [occurrence["values"] for occurrence in data_of(Path("page.html"))["words"]["bank"]]
+    values = [occurrence["values"] for occurrence in dict(data_of(Path("page.html"))["words"])["bank"]]
     assert values == [{"document": f"{name}.txt", "entity": "PLACE"} for name in ("one", "one", "two", "two")]
     rows = pyarrow.parquet.read_table("points.parquet").to_pylist()
     expected = ElmoEmbedder(GOLDEN).embed_sentence(["A", "bank", "in", "town", "one", "."])[:, 1].mean(0)
