@@ -279,5 +279,5 @@ class Elmo(nn.Module):
             representations = [x[:, 1:-1].masked_fill(~mask[..., None], 0.0) for x in representations]
         return {
             "elmo_representations": [self._dropout(x).reshape(shape + x.shape[1:]) for x in representations],
-            "mask": mask.reshape(shape + mask.shape[1:]),
+            "mask": mask.reshape(shape + mask.shape[1:]).contiguous(),  # as AllenNLP's: many call mask.view(-1)
         }

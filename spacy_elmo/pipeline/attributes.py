@@ -142,8 +142,11 @@ def is_not_stored(doc: Doc, attr: str) -> bool:
     return bool(doc.user_data) and bool(_starts(doc, attr, NOTHING))
 
 
-def layers_of(part: Doc | Span, *, attr: str) -> Floats3d:
-    """Return the layers of a doc or span, *Shape:* (layers, tokens, width), float32; a view if they are stored so."""
+def layers_of(part: Doc | Span, *, attr: str, copy: bool = True) -> Floats3d:
+    """Return the layers of a doc or span, *Shape:* (layers, tokens, width), float32.
+
+    copy: whether they are always a copy; false: a view if they are stored as float32, for those who only read them.
+    """
 
     def layers(stored: Embedded, rows: Any) -> Any:
         if stored.layers is None:
@@ -151,18 +154,18 @@ def layers_of(part: Doc | Span, *, attr: str) -> Floats3d:
                 f"this doc has vectors under {attr!r}, but not the layers that they were made of. The pipe that made "
                 'them has store = "mix": set it to "layers". Or embed the text again with --layers all.'
             )
-        return stored.layers[:, rows].astype("f", copy=False)
+        return stored.layers[:, rows].astype("f", copy=copy)
 
     return cast(Floats3d, _read(part, attr, layers))
 
 
 def vectors_of(part: Doc | Span, *, attr: str) -> Floats2d:
-    """Return the vectors of a doc or span, which are the mix of the layers: *Shape:* (tokens, width), float32."""
+    """Return the vectors of a doc or span, which are the mix of the layers: *Shape:* (tokens, width), a new array."""
 
     def vectors(stored: Embedded, rows: Any) -> Any:
         if stored.vectors is None:
             return mix(stored.layers[:, rows], stored.mix)
-        return stored.vectors[rows].astype("f", copy=False)  # `embed` writes docs with float16 if it is asked to
+        return stored.vectors[rows].astype("f")  # a copy; `embed` writes docs with float16 if it is asked to
 
     return cast(Floats2d, _read(part, attr, vectors))
 

@@ -95,7 +95,7 @@ class DocLayers(Source):
 
     def read(self, doc: Doc) -> Floats3d | None:
         if self.attr not in _HELD.get(doc, {}):
-            return layers_of(doc, attr=self.attr) if has_values(doc, attr=self.attr) else None
+            return layers_of(doc, attr=self.attr, copy=False) if has_values(doc, attr=self.attr) else None
         held, _ = _HELD[doc][self.attr]
         if np.array_equal(held.tokens, tokens_of(doc)):
             layers: Floats3d = held.layers

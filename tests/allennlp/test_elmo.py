@@ -22,7 +22,7 @@ from numpy_bilm import NumpyBiLM
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, parametrize
 
-from spacy_elmo import Elmo, batch_to_ids
+from spacy_elmo import Elmo, ElmoEmbedder, batch_to_ids
 from spacy_elmo.allennlp.elmo import from_allennlp
 from spacy_elmo.errors import ElmoError, SettingsError
 from spacy_elmo.formats import BiLMOptions
@@ -37,6 +37,28 @@ def reference(request: pytest.FixtureRequest, golden: Path) -> tuple[Golden, tup
 @pytest.fixture(scope="module")
 def files(golden: Path) -> tuple[Path, Path]:
     return golden / "random_a" / "options.json", golden / "random_a" / "weights.hdf5"
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("between", [(), (2,), (3, 2)])
+@pytest.mark.parametrize("train", [False, True])
+def test_all_tensors_are_contiguous(files: tuple[Path, Path], keep: bool, between: tuple[int, ...], train: bool) -> None:
+    elmo = Elmo(*files, 2, keep_sentence_boundaries=keep, vocab_to_cache=["", "The"]).train(train)
+    for batch in (SENTENCES, SENTENCES[:1], [["a"], ["b"]]):
+        ids = batch_to_ids(batch)
+        inputs = ids.reshape(len(batch), *[1 for _ in between], *ids.shape[1:]).expand(-1, *between, -1, -1)
+        for words in (None, (inputs > 0).any(-1).long()):
+            output = elmo(inputs, words)
+            for tensor in (*output["elmo_representations"], output["mask"]):
+                assert tensor.is_contiguous()
+                assert tensor.shape[: 2 + len(between)] == (len(batch), *between, max(map(len, batch)) + 2 * keep)
+    embedder = ElmoEmbedder(*files, stateful=True)
+    network = embedder.elmo_bilm
+    returned = network(IDS)
+    state = network._elmo_lstm._states
+    assert state is not None
+    for tensor in (*embedder.batch_to_embeddings(SENTENCES), *returned["activations"], returned["mask"], *state):
+        assert tensor.is_contiguous()
 
 
 @pytest.mark.parametrize("mix", ["plain", "uniform", "layer_norm"])

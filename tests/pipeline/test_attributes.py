@@ -3,17 +3,19 @@
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 import spacy
+import torch
 from golden_files import read_golden
 from pipelines import GOLDEN, files, pipeline, shared
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
 
-from spacy_elmo import restore_vectors, tfhub_outputs
+from spacy_elmo import encode, restore_vectors, tfhub_outputs
 from spacy_elmo.errors import ElmoError, LostVectorsWarning, NotEmbeddedError, SettingsError
 from spacy_elmo.pipeline.attributes import (
     annotate,
@@ -68,6 +70,31 @@ def test_values_of_docs_spans_and_tokens(store: str) -> None:
     else:
         assert layers_of(doc, attr="elmo").dtype == np.float32
         np.testing.assert_array_equal(layers_of(doc[2:], attr="elmo"), layers[:, 2:])
+
+
+@pytest.mark.parametrize("store", STORES)
+@pytest.mark.parametrize("change", ["none", "from_bytes", "merge"])
+def test_arrays_are_the_readers_own(store: str, change: str) -> None:
+    nlp = pipeline(store=store, set_vectors=True)
+    doc = nlp("We sat by the river .")
+    if change == "from_bytes":
+        doc = restore_vectors(written(doc))
+    if change == "merge":
+        merge(doc, doc[3:5])
+    reads: dict[str, Callable[[], Any]] = {"encode": lambda: encode(nlp, [doc, doc])} if change == "none" else {}
+    names = ["elmo"] if store == "mix" else ["elmo", "elmo_layers"]
+    for part in (doc, doc[1:4], doc[1:1], doc[3]):
+        reads |= {f"{part!r} {name}": partial(part._.get, name) for name in names}
+        reads |= {f"{part!r} vector": partial(getattr, part, "vector")}
+    if store != "mix":
+        reads |= {name: lambda name=name: tfhub_outputs(doc)[name] for name in tfhub_outputs(doc)}
+    before = {name: read().copy() for name, read in reads.items()}
+    for read in reads.values():
+        array = read()
+        torch.from_numpy(array)  # it warns of arrays that can't be written to
+        array += 1
+        for name, values in before.items():
+            np.testing.assert_array_equal(reads[name](), values)
 
 
 @pytest.mark.parametrize("before", [*STORES, "none"])
