@@ -318,7 +318,7 @@ def _safetensors(path: Path, temporary: Path, selection: Selection, n_layers: in
 
     Its tensors: those of the vectors (see `Selection.columns`), *Shape:* (tokens, width) or (sentences, width), and
     "ends", *Shape:* (sentences,), int64, the number of tokens up to the end of each sentence. The metadata "sentences"
-    is a JSON list with an object a sentence: id, source, line, sentence and tokens.
+    is a JSON list with an object a sentence: id, source, line, sentence and tokens; "rows" says what a row is of.
     """
     library = required("safetensors.numpy")
     columns: dict[str, list[Array]] = {name: [] for name in selection.columns(n_layers)}
@@ -347,7 +347,8 @@ def _safetensors(path: Path, temporary: Path, selection: Selection, n_layers: in
     empty = np.zeros((0, width), selection.dtype)
     tensors = {name: np.concatenate([empty, *arrays]) for name, arrays in columns.items()}
     tensors["ends"] = np.cumsum(lengths, dtype=np.int64)
-    temporary.write_bytes(library.save(tensors, {"sentences": f"[{', '.join(facts)}]"}))
+    about = {"sentences": f"[{', '.join(facts)}]", "rows": "sentences" if selection.sentence else "tokens"}
+    temporary.write_bytes(library.save(tensors, about))
 
 
 @contextmanager
@@ -466,11 +467,13 @@ def _find_docbin(path: Path, place: int) -> FoundSentence | None:
 
 def _find_safetensors(path: Path, place: int) -> FoundSentence | None:
     with required("safetensors").safe_open(path, "numpy") as file:
-        sentences, ends = json.loads(file.metadata()["sentences"]), file.get_tensor("ends")
+        about, ends = file.metadata(), file.get_tensor("ends")
+        sentences = json.loads(about["sentences"])
         if place >= len(sentences):
             return None
         names = sorted((name for name in file.keys() if name != "ends"), key=lambda name: (len(name), name))  # noqa: SIM118
-        one = file.get_slice(names[0]).get_shape()[0] != ends[-1] or names == ["vector"]  # a row a sentence
+        # earlier files do not say what a row is of
+        one = about.get("rows") == "sentences" or file.get_slice(names[0]).get_shape()[0] != ends[-1]
         start, end = (place, place + 1) if one else (int(ends[place - 1]) if place else 0, int(ends[place]))
         arrays = [file.get_slice(name)[start:end] for name in names]
     vectors = np.stack(arrays) if names[0].startswith("layer_") else arrays[0]

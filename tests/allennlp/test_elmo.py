@@ -42,7 +42,9 @@ def files(golden: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize("keep", [False, True])
 @pytest.mark.parametrize("between", [(), (2,), (3, 2)])
 @pytest.mark.parametrize("train", [False, True])
-def test_all_tensors_are_contiguous(files: tuple[Path, Path], keep: bool, between: tuple[int, ...], train: bool) -> None:
+def test_all_tensors_are_contiguous(
+    files: tuple[Path, Path], keep: bool, between: tuple[int, ...], train: bool
+) -> None:
     elmo = Elmo(*files, 2, keep_sentence_boundaries=keep, vocab_to_cache=["", "The"]).train(train)
     for batch in (SENTENCES, SENTENCES[:1], [["a"], ["b"]]):
         ids = batch_to_ids(batch)

@@ -253,6 +253,33 @@ def test_a_sentence_is_found_by_its_number(
                 find_sentence(output, number)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("layers", ["all", "top", "mean", {"w": [0.0, 1.0, 2.0]}])
+@pytest.mark.parametrize(
+    ("format", "sentence"),
+    [("hdf5", False), ("spacy", False), ("npy", True)]
+    + [(format, sentence) for format in ("parquet", "safetensors") for sentence in (False, True)],
+)
+def test_sentences_of_one_word_are_found(format: str, layers: Any, sentence: bool, tmp_path: Path) -> None:
+    if format in writing.NEEDS:
+        pytest.importorskip(writing.NEEDS[format])
+    weights = {"all": np.eye(3), "top": [0, 0, 1], "mean": [1 / 3] * 3}
+    weights["mix"] = np.exp([0, 1, 2]) / np.exp([0, 1, 2]).sum()
+    for sentences in ([["Yes"]], [["Yes"], ["No"], ["Yes"]], [["Yes"], ["No", "way", "."], ["New York"]]):
+        (tmp_path / "a.jsonl").write_text("".join(json.dumps({"tokens": words}) + "\n" for words in sentences))
+        run(tmp_path / "a.jsonl", tmp_path / f"a.{format}", tokenized=False, layers=layers, sentence=sentence)
+        embedded = ElmoEmbedder(BILM).embed_batch(sentences)
+        for number, (words, array) in enumerate(zip(sentences, embedded)):
+            wanted = np.tensordot(weights["mix" if isinstance(layers, dict) else layers], array, 1)
+            wanted = wanted.mean(-2) if sentence else wanted
+            found = find_sentence(tmp_path / f"a.{format}", number)
+            assert found.vectors.shape == wanted.shape
+            np.testing.assert_allclose(found.vectors, wanted, atol=1e-5)
+            assert found.tokens in (words, None)
+            found.vectors[:] = 0  # it is the caller's own
+        (tmp_path / f"a.{format}").unlink()
+
+
 @pytest.mark.parametrize("format", ["hdf5", "spacy", "parquet", "safetensors", "npy"])
 def test_a_damaged_output(text: Path, tmp_path: Path, format: str) -> None:
     if format in writing.NEEDS:
