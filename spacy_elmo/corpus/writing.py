@@ -79,6 +79,7 @@ class Selection:
                 f"the mix has {len(self.weights)} weights. Expected {n_layers}: one for each layer of the biLM."
             )
 
+    @np.errstate(under="ignore")
     def __call__(self, layers: Array) -> Array:
         """Return what is made of layers, *Shape:* (layers, tokens, width), float32.
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+import numpy as np
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
@@ -105,6 +106,7 @@ def _reset(model: MixModel, layers: int) -> None:
     model.set_param("gamma", model.ops.asarray1f([settings.initial_gamma]))
 
 
+@np.errstate(under="ignore")  # of weights that are next to 0
 def forward(
     model: MixModel, X: list[Floats3d], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Floats3d]]]:
@@ -139,6 +141,7 @@ def forward(
         masks = [model.ops.get_dropout_mask(y.shape, settings.dropout) for y in result]
         result = [mask * y for mask, y in zip(masks, result)]
 
+    @np.errstate(under="ignore")
     def backprop(dY: list[Floats2d]) -> list[Floats3d]:
         d_result: list[Any] = [mask * dy for mask, dy in zip(masks, dY)] if masks else list(dY)
         if settings.trainable:
@@ -155,6 +158,7 @@ def forward(
     return result, backprop
 
 
+@np.errstate(under="ignore")
 def softmax(model: MixModel) -> Any:
     """Return softmax(w), the weights of the layers, *Shape:* (layers,). w must have a value."""
     w: Any = model.get_param("w")

@@ -56,7 +56,8 @@ def annotate(doc: Doc, attr: str, layers: Floats3d, weights: Any, store: str) ->
         return
     stored: Any = layers
     if store == "layers_float16":
-        with np.errstate(over="ignore"):  # values that are too large become infinite, and raise below
+        # values that are too large become infinite, and raise below
+        with np.errstate(over="ignore", under="ignore"):
             stored = stored.astype("float16")
         if get_array_module(stored).isinf(stored).any():
             raise SettingsError(
@@ -73,6 +74,8 @@ def tokens_of(part: Doc | Span) -> Any:
     return array
 
 
+# a weight that is too small for float32 is 0: users who have numpy raise errors need not hear of it
+@np.errstate(under="ignore")
 def mix_parameters(scalar_mix_parameters: Sequence[float]) -> Any:
     """Return the softmax of the weights of the layers, *Shape:* (layers,), float32."""
     weights = np.asarray(scalar_mix_parameters, np.float64)
@@ -80,6 +83,7 @@ def mix_parameters(scalar_mix_parameters: Sequence[float]) -> Any:
     return (exp / exp.sum()).astype(np.float32)
 
 
+@np.errstate(under="ignore")
 def mix(layers: Floats3d, weights: Any) -> Floats2d:
     """Return the sum of the layers, *Shape:* (layers, tokens, width), by their weights: *Shape:* (tokens, width)."""
     xp = get_array_module(layers)
@@ -311,7 +315,7 @@ def _set(part: Part, value: Any, *, attr: str) -> None:
     remove(part, attr)
 
 
-READERS = {VECTORS: vectors_of, LAYERS: layers_of}  # by the suffix of the attribute's name
+READERS: dict[str, Callable[..., Any]] = {VECTORS: vectors_of, LAYERS: layers_of}  # by the suffix of the attribute's name
 
 
 def register(attr: str) -> None:

@@ -220,6 +220,19 @@ def test_bad_input() -> None:
         build_scalar_mix(layers=3).predict([np.zeros((5, 4), "f")])
 
 
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("w", [[-1e10, -1e10, 0.0], [-90.0, -745.0, 0.0], [-100.0, 0.0, -103.0]])
+def test_weights_next_to_zero_raise_nothing(norm: Any, w: list[float]) -> None:
+    X = docs()
+    mix = build_scalar_mix(layer_norm=norm, scalar_mix_parameters=w, gamma=1e-2, l2=0.1)
+    with np.errstate(all="raise"):
+        Y, backprop = mix(X, is_train=True)
+        dX = backprop([1e-30 * y for y in Y])
+    for got, want in zip(Y, expected(X, w, 1e-2, norm)):
+        np.testing.assert_allclose(got, want, atol=2e-6)
+    assert all(np.isfinite(dx).all() for dx in dX)
+
+
 def test_large_weights_do_not_overflow() -> None:
     (x,) = docs(lengths=(4,))
     mix = build_scalar_mix(scalar_mix_parameters=[500.0, 499.0, -500.0])

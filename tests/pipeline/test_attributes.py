@@ -44,11 +44,26 @@ def drawn(seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    "weights", [[0.0, 0.0, 0.0], [0.5, -1.0, 2.0], [1000.0, 999.0, -1000.0], [-800.0, -800.0, -801.0]]
+    "weights",
+    [
+        [0.0, 0.0, 0.0],
+        [0.5, -1.0, 2.0],
+        [1000.0, 999.0, -1000.0],
+        [-800.0, -800.0, -801.0],
+        [-1e10, -1e10, 0.0],
+        [-90.0, -745.0, 0.0],
+    ],
 )
-def test_the_softmax_of_any_finite_weights(weights: list[float]) -> None:
+@pytest.mark.parametrize("store", STORES)
+def test_any_finite_weights_of_layers(weights: list[float], store: str) -> None:
     shares = [1 / sum(np.exp(np.clip(other - own, None, 700.0)) for other in weights) for own in weights]
-    got = mix_parameters(weights)
+    doc = new_doc()
+    with np.errstate(all="raise"):
+        got = mix_parameters(weights)
+        annotate(doc, "elmo", 1e-3 * drawn(0), got, store)
+        vectors = vectors_of(doc, attr="elmo")
+        mean_vector(doc, attr="elmo")
+    np.testing.assert_allclose(vectors, 1e-3 * np.tensordot(shares, drawn(0), 1), atol=1e-5)
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, shares, rtol=1e-6, atol=1e-30)
 
