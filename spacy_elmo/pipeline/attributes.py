@@ -315,7 +315,8 @@ def _set(part: Part, value: Any, *, attr: str) -> None:
     remove(part, attr)
 
 
-READERS: dict[str, Callable[..., Any]] = {VECTORS: vectors_of, LAYERS: layers_of}  # by the suffix of the attribute's name
+# by the suffix of the attribute's name
+READERS: dict[str, Callable[..., Any]] = {VECTORS: vectors_of, LAYERS: layers_of}
 
 
 def register(attr: str) -> None:

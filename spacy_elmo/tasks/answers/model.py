@@ -183,6 +183,7 @@ class AnswersNetwork(nn.Module):
         if self.compare_self is not None and self.merge_self is not None:
             modelled = F.dropout(x, dropout)
             itself = torch.eye(x.shape[1], dtype=torch.bool, device=x.device)
+            itself = itself & (windows > 1)[:, None, None]  # a single token attends to itself, not to padding
             similar = self.compare_self(modelled, modelled)
             similar = similar.masked_fill(~is_window[:, None] | itself, _FAR_BELOW)
             others = similar.softmax(dim=2) @ modelled
