@@ -329,6 +329,21 @@ def test_the_best_of_all_legal_sequences(seed: int, length: int) -> None:
     assert tuple(best_tags(scores)) == expected
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_scores_that_are_not_finite_count_as_the_least_and_the_largest(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.standard_normal((4, 5)).astype("f")
+    broken, value = rng.random(scores.shape) < 0.4, rng.choice([np.nan, np.inf, -np.inf], scores.shape)
+    scores[broken] = value[broken]
+    finite = np.nan_to_num(scores.astype(float), nan=-1e9, posinf=1e9, neginf=-1e9)
+    legal = [tags for tags in product(range(5), repeat=4) if is_legal(tags)]
+    best = max(sum(finite[place, tag] for place, tag in enumerate(tags)) for tags in legal)
+    tags = tuple(best_tags(scores).tolist())
+    assert is_legal(tags)
+    assert sum(finite[place, tag] for place, tag in enumerate(tags)) == pytest.approx(best, rel=1e-6)
+    assert not best_tags(np.full_like(scores, np.nan)).any()
+
+
 def test_the_loss_is_that_of_torch() -> None:
     given = [example("a b c", {1: [(0, 2, "V")]}), example("d e", None), example("f g h i", {0: [(1, 4, "ARG0")]})]
     pipe = small().get_pipe("semantic_roles")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from role_cases import doc_with, example
+from spacy.scorer import Scorer
 from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
@@ -85,6 +86,23 @@ def test_what_is_not_annotated_is_not_scored() -> None:
     del one.reference.spans["roles:4"]
     one.predicted = doc_with(WORDS, {1: [(0, 1, "ARG0")], 4: [(5, 6, "ARG1")]}, one.reference.vocab)
     assert score_roles([one])["roles_f"] == 1.0
+
+
+@pytest.mark.parametrize("found", [True, False])
+@pytest.mark.parametrize("gold", [{}, {1: []}, {1: [(1, 2, "V")]}])
+def test_nothing_to_count_is_none_as_in_spacys_scores(gold: dict[int, Spans], found: bool) -> None:
+    doc = Doc(Vocab(), words=WORDS.split())
+    doc.spans["sc"] = []
+    spacys = Scorer.score_spans(
+        [Example(doc, doc.copy())],
+        attr="roles",
+        getter=lambda doc, attr: doc.spans["sc"],
+        has_annotation=lambda doc: True,
+    )
+    scores = scored(gold, gold, found)
+    assert {name: scores[name] for name in spacys} == spacys
+    assert scores["predicates_f"] == (1.0 if found and gold else None)
+    assert scores["roles_given"] == float(not found)
 
 
 def test_other_words() -> None:

@@ -288,9 +288,11 @@ def best_tags(scores: Floats) -> Tags:
     """Return the legal tags with the highest sum of scores, *Shape:* (length, 1 + 2 * labels): *Shape:* (length,).
 
     All transitions that are legal count the same, so a step needs no matrix of transitions: what comes before O or a
-    B- tag is the best of all, and what comes before I-X is the better of B-X and I-X.
+    B- tag is the best of all, and what comes before I-X is the better of B-X and I-X. NaN, of a training that has
+    failed, counts as the lowest score.
     """
     length, width = scores.shape
+    scores = np.nan_to_num(scores.astype("f"), nan=np.finfo("f").min)
     labels = (width - 1) // 2
     tags = np.zeros(length, dtype=np.intp)
     back = np.zeros((length, width), dtype=np.intp)

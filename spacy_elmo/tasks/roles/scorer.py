@@ -30,7 +30,8 @@ def score_roles(examples: Iterable[Example], **_: Any) -> dict[str, Any]:
 
     Returns `roles_p`, `roles_r`, `roles_f`, `roles_per_type`; `roles_given`, the share of the docs whose predicates
     were given: 1.0 means that all were, as in the literature; `predicates_p`, `predicates_r`, `predicates_f` of the
-    predicates that were found, None if all were given. All are None if no reference is annotated.
+    predicates that were found. As in spaCy's scores, what has nothing to count is None: no argument or no predicate on
+    either side, no predicates that were found. All are None if no reference is annotated.
 
     Raises AnnotationError if the annotations of a doc are wrong.
     """
@@ -55,18 +56,18 @@ def score_roles(examples: Iterable[Example], **_: Any) -> dict[str, Any]:
             total.score_set(*sides)
             for label in {label for side in sides for label, _ in side}:
                 by_label[label].score_set(*({one for one in side if one[0] == label} for side in sides))
-    own = given < docs
-    scores = {
-        "roles_p": total.precision,
-        "roles_r": total.recall,
-        "roles_f": total.fscore,
-        "roles_per_type": {label: score.to_dict() for label, score in sorted(by_label.items())},
+    per_type = {label: score.to_dict() for label, score in sorted(by_label.items())}
+    return {
+        **_figures("roles", total),
+        "roles_per_type": per_type or None,
         "roles_given": given / docs if docs else None,
-        "predicates_p": found.precision if own else None,
-        "predicates_r": found.recall if own else None,
-        "predicates_f": found.fscore if own else None,
+        **_figures("predicates", found),
     }
-    return scores if docs else dict.fromkeys(scores)
+
+
+def _figures(name: str, score: PRFScore) -> dict[str, float | None]:
+    values = {"p": score.precision, "r": score.recall, "f": score.fscore}
+    return {f"{name}_{letter}": value if len(score) else None for letter, value in values.items()}
 
 
 def _predicted(example: Example) -> dict[int, list[Span]]:
