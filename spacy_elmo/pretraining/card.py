@@ -26,7 +26,7 @@ def write_card(folder: Path, run: Run, step: int, seconds: float, score: Score) 
         "Trained with spacy-elmo, a plugin for spaCy. Its files can be used wherever ELMo's official ones can.",
         _table(_model(run, step, seconds)),
         "## Perplexity",
-        _perplexity(score),
+        _perplexity(score) + _repeated(run),
         "## Data",
         _data(run),
         "## Use",
@@ -77,6 +77,15 @@ def _perplexity(score: Score) -> str:
         "are outside the vocabulary; they are predicted as `<UNK>`, and count. The mean is exp of the mean of both "
         "directions' losses."
     )
+
+
+def _repeated(run: Run) -> str:
+    if run.repeated is None:
+        return ""
+    n = len(run.heldout)
+    lower = ", which makes the perplexity lower than that of other text" if run.repeated else ""
+    told = f"Of all {n:,} held-out sentences, {run.repeated:,} ({run.repeated / n:.2%}) are in the training text too"
+    return f" {told}, word for word{lower}."
 
 
 def _data(run: Run) -> str:

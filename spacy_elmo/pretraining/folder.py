@@ -107,6 +107,7 @@ class Run:
     identity: SHA-256 of run.json, which has the settings and texts; each checkpoint holds it.
     init_sha256: of the weights of paths.init; None if it is not set, or an earlier version has not written it down.
     total_tokens: of one direction, `</S>` counted. compatible_with: which programs can read the biLM, as a line.
+    repeated: how many held-out sentences the training text has too; None in all processes but the first.
     """
 
     config: PretrainConfig
@@ -119,6 +120,7 @@ class Run:
     total_tokens: int = 0
     processes: int = 1
     compatible_with: str = ""
+    repeated: int | None = None
 
     @property
     def texts(self) -> list[tuple[str, str, PreparedCorpus]]:
@@ -181,7 +183,8 @@ def open_run(config: PretrainConfig, output: Path, first: bool = True) -> Run:
         write_config(config, output / CONFIG)
     identity = hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
     init_sha256 = record["texts"].get("paths.init")  # runs of earlier versions do not have it
-    return Run(config, train, heldout, Vocabulary.read(output / files.WORDS), identity, resumed, init_sha256)
+    vocabulary, repeated = Vocabulary.read(output / files.WORDS), heldout.count_repeated(train) if first else None
+    return Run(config, train, heldout, vocabulary, identity, resumed, init_sha256, repeated=repeated)
 
 
 def find_vocabulary(config: PretrainConfig, corpus: PreparedCorpus) -> Vocabulary:

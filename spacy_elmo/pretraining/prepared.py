@@ -8,10 +8,12 @@ import mmap
 import os
 import re
 import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -143,6 +145,16 @@ class PreparedCorpus:
             )
         border = len(self) - heldout_sentences(len(self), share)
         return self.part(0, border), self.part(border, len(self))
+
+    def count_repeated(self, others: PreparedCorpus) -> int:
+        """Return how many of these sentences another corpus has too, word for word. Only these are in memory."""
+        wanted = Counter(map(hash, self._lines()))
+        return sum(wanted.pop(hash(line), 0) for line in others._lines())
+
+    def _lines(self) -> Iterator[bytes]:
+        with (self.folder / TEXT).open("rb") as file:
+            file.seek(int(self._offsets[self.start]))
+            yield from islice(file, len(self))
 
     def verify(self) -> None:
         """Raise CorpusError if the text's SHA-256 is not the one in meta.json."""

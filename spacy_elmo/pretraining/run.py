@@ -336,6 +336,7 @@ def _smoothed(mean: float, value: float, weight: float) -> float:
 LEAST_COVERAGE = 0.5  # share of the training text's tokens. A vocabulary of another language covers far less
 MOST_CUT = 0.01  # share of words. Seven languages with blanks between words had 0.0005 at most, Thai 0.30
 MOST_UNSEEN = 0.01  # share of held-out words. With 5 to 14 %, <UNK> made the perplexity rise while the biLM learned
+MOST_REPEATED = 0.05  # share of the held-out sentences that the training text has too
 LEAST_UPDATES = 200  # with fewer, tuning en_mini brought little (docs/pretraining.md)
 SENTENCES = 10_000  # of a text that are looked at
 WORSE_THAN_CHANCE = 2.0  # times the number of words: random weights may be a little above one
@@ -387,14 +388,19 @@ def start_warnings(run: Run) -> list[str]:
             "text has no blanks between words, set corpus.language, or separate the words first"
             f"{also if paths.init is None else ''}."  # a run that tunes a biLM has its sizes
         )
-    if paths.heldout is not None:
-        shared = _files(paths.train) & _files(paths.heldout)
-        if shared or run.train.meta.sha256 == run.heldout.meta.sha256:
-            in_both = str(min(shared)) if shared else f"the text of {paths.train}"
-            warnings.append(
-                f"{in_both} is in both the training text and the held-out text, which makes the held-out perplexity "
-                "too low. Set paths.heldout to another text, or to null: then a part of the training text is held out."
-            )
+    shared = set() if paths.heldout is None else _files(paths.train) & _files(paths.heldout)
+    if shared or (paths.heldout is not None and run.train.meta.sha256 == run.heldout.meta.sha256):
+        in_both = str(min(shared)) if shared else f"the text of {paths.train}"
+        warnings.append(
+            f"{in_both} is in both the training text and the held-out text, which makes the held-out perplexity "
+            "too low. Set paths.heldout to another text, or to null: then a part of the training text is held out."
+        )
+    elif run.repeated is not None and run.repeated >= MOST_REPEATED * len(run.heldout):
+        warnings.append(
+            f"{run.repeated:,} of the {len(run.heldout):,} held-out sentences are in the training text too, word for "
+            "word, which makes the held-out perplexity too low. Give a text without repeated sentences, or set "
+            "paths.heldout to another text."
+        )
     return warnings
 
 

@@ -95,6 +95,20 @@ def test_data(tmp_path: Path) -> None:
     assert "covers" not in text
 
 
+@pytest.mark.parametrize(
+    ("repeated", "told"),
+    [
+        (0, ", 0 (0.00%) are in the training text too, word for word."),
+        (3, ", 3 (6.00%) are in the training text too, word for word, which makes the perplexity"),
+        (None, None),
+    ],
+)
+def test_repeated_sentences(tmp_path: Path, repeated: int | None, told: str | None) -> None:
+    text = card(run_of(tmp_path, repeated=repeated), tmp_path)
+    assert ("in the training text too" in text) == (told is not None)
+    assert told is None or f"Of all 50 held-out sentences{told}" in text
+
+
 def test_settings_are_all_there_and_no_folder_is_named(tmp_path: Path) -> None:
     run = run_of(tmp_path, init=f"{tmp_path}/model/")
     text = card(run, tmp_path)

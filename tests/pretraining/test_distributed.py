@@ -134,6 +134,10 @@ def last(output: Path) -> Mapping[str, Any]:
     return last_checkpoint(output)[1]
 
 
+def card(output: Path) -> str:
+    return (output / "model-last" / "README.md").read_text(encoding="utf8")
+
+
 def perplexities(output: Path) -> list[float]:
     rows = [json.loads(line) for line in (output / "metrics.jsonl").read_text(encoding="utf8").splitlines()]
     return [row[f"perplexity{direction}"] for row in rows for direction in ("", "_forward", "_backward")]
@@ -168,6 +172,8 @@ def test_processes_give_the_results_of_one(
     np.testing.assert_allclose(perplexities(tmp_path / str(size)), perplexities(tmp_path / "1"), rtol=1e-5)
     one, other = last(tmp_path / "1"), last(tmp_path / str(size))
     assert one.keys() == other.keys()
+    told = [re.findall(r"Of all 20 held-out .*", card(tmp_path / str(number))) for number in (1, size)]
+    assert told[0] == told[1] != []  # the first process counts what is repeated
     for name, array in one.items():
         if name.startswith(("bilm/", "softmax/", "state/", "average/")):
             np.testing.assert_allclose(other[name], array, rtol=1e-4, atol=1e-5, err_msg=name)

@@ -5,6 +5,7 @@ import json
 import lzma
 import os
 import pickle
+import random
 import tracemalloc
 from pathlib import Path
 
@@ -44,6 +45,20 @@ def test_words_with_blanks(tmp_path: Path) -> None:
     assert digest_of(words) == corpus.meta.sha256
     Vocabulary.build(corpus).write(tmp_path / "words.txt")
     assert Vocabulary.read(tmp_path / "words.txt").words[3:] == ["25 785", "a", "0;", "\u2423"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sentences_that_another_text_repeats(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    words = ["a", "b", "a b", "é", "\n", "2008", "A"]
+    texts = [[rng.choices(words, k=rng.randint(1, 3)) for _ in range(200)] for _ in "ab"]
+    for name, sentences in zip("ab", texts):
+        lines = [json.dumps({"tokens": words}) + "\n" for words in sentences]
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines), encoding="utf8")
+    a, b = (prepare(tmp_path / f"{name}.jsonl", tmp_path / name) for name in "ab")
+    for train, heldout in ((a, b), (a.part(0, 150), a.part(150, len(a))), (a.part(20, 30), b.part(30, 30)), (b, b)):
+        known = list(train)
+        assert heldout.count_repeated(train) == sum(sentence in known for sentence in heldout)
 
 
 def test_the_files(corpus: PreparedCorpus, source: Path) -> None:

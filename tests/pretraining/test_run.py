@@ -6,7 +6,7 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -248,6 +248,12 @@ def vocabulary(coverage: float | None) -> Vocabulary:
         ({"heldout_path": "./*.txt"}, "a.txt is in both the training text and the held-out text"),
         ({"heldout_path": "texts"}, "a.txt is in both the training text and the held-out text"),
         ({"heldout": "a " * 98 + "é" * 24 + " é"}, "the text of a.txt is in both"),
+        (
+            {"heldout": "a\n" * 20, "repeated": 1},
+            "^1 of the 20 held-out sentences are in the training text too, word for",
+        ),
+        ({"heldout": "a\n" * 21, "repeated": 1}, None),
+        ({"heldout_path": "./*.txt", "repeated": 1}, "a.txt is in both the training text and the held-out text"),
         ({"init": "en_core", "frozen_tokens": 10**7 - 1}, None),
         ({"init": "en_core", "frozen_tokens": 10**7}, "the run has 10,000,000 tokens: the biLM will not change"),
         ({"updates": 83, "warmup": 83}, r"83 updates, fewer than 200.*training\.epochs, which is 5\.0\.$"),
@@ -269,6 +275,7 @@ def test_warnings(long_run: Run, changes: dict[str, Any], warning: str | None) -
         run = replace(run, vocabulary=vocabulary(changes["coverage"]))
     paths = replace(config.paths, init=changes.get("init"), heldout=changes.get("heldout_path", "b.txt"))
     training = {name: changes[name] for name in ("frozen_tokens", "total_tokens") if name in changes}
+    run = replace(run, repeated=changes.get("repeated"))
     if "updates" in changes:
         run = replace(run, total_tokens=80 * changes["updates"])
         training |= {"streams": 8, "steps": 5, "accumulate": 2}
@@ -277,6 +284,25 @@ def test_warnings(long_run: Run, changes: dict[str, Any], warning: str | None) -
     told = start_warnings(replace(run, config=config))
     assert bool(told) == (warning is not None)
     assert warning is None or any(re.search(warning, text) for text in told)
+
+
+@pytest.mark.slow
+def test_sentences_that_are_repeated_are_told_again_when_the_run_goes_on(tmp_path: Path) -> None:
+    text, told = write_text(tmp_path / "text.txt"), []
+    lines = text.read_text(encoding="utf8").splitlines()
+    text.write_text("\n".join([*lines[:54], lines[3], "new words", lines[7], "new words", "others", lines[3]]) + "\n")
+
+    class Told(Reporter):
+        def start(self, run: Run, warnings: Sequence[str]) -> None:
+            told.append([warning for warning in warnings if "word for word" in warning])
+
+    for updates in (4, 6):
+        run(longer(config_of(text), updates), tmp_path / "out", Told())
+        text.unlink(missing_ok=True)
+        assert len(told[-1]) == 1
+        assert told[-1][0].startswith("3 of the 6 held-out sentences are in the training text too")
+        for name in ("model-best", "model-last"):
+            assert "Of all 6 held-out sentences, 3 (50.00%)" in (tmp_path / "out" / name / "README.md").read_text()
 
 
 def test_the_line_of_compatible_programs() -> None:

@@ -292,7 +292,7 @@ def best_tags(scores: Floats) -> Tags:
     failed, counts as the lowest score.
     """
     length, width = scores.shape
-    scores = np.nan_to_num(scores.astype("f"), nan=np.finfo("f").min)
+    scores = np.nan_to_num(scores, nan=float(np.finfo("f").min))
     labels = (width - 1) // 2
     tags = np.zeros(length, dtype=np.intp)
     back = np.zeros((length, width), dtype=np.intp)
