@@ -211,6 +211,7 @@ class ElmoPipe(TrainablePipe):
     def set_annotations(self, docs: Iterable[Doc], scores: list[Floats3d]) -> None:
         """Store what `predict` returned on the docs, or its mix; with store = "none", hold it for the listeners.
 
+        With store = "layers" the docs keep these arrays themselves.
         Issues an UnusedLayersWarning if store is "none" and there are no listeners.
         """
         docs = list(docs)
