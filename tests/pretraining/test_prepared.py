@@ -83,6 +83,8 @@ def test_the_files(corpus: PreparedCorpus, source: Path) -> None:
         "sources": [[str(source), source.stat().st_size, source.stat().st_mtime_ns]],
         "language": None,
         "sha256": hashlib.sha256(text).hexdigest(),
+        "text_column": None,
+        "text_field": None,
     }
     assert sorted(path.name for path in folder.parent.iterdir()) == ["prepared", "text.txt"]
 
@@ -128,8 +130,10 @@ def test_it_is_reused_while_the_sources_are_the_same(
 ) -> None:
     made = (corpus.folder / "meta.json").stat().st_ino
     with monkeypatch.context() as patch:
-        patch.setattr(prepared, "read_files", None)
-        assert list(prepare(source, corpus.folder)) == SENTENCES
+        patch.setattr(prepared, "read_sentences", None)
+        patch.chdir(source.parent)
+        for name in (source, source.name, f"../{source.parent.name}/{source.name}"):  # the same file
+            assert list(prepare(name, corpus.folder)) == SENTENCES
     assert prepare(source, corpus.folder, "xx").meta.language == "xx"
     assert (corpus.folder / "meta.json").stat().st_ino != made
     assert list(corpus) == SENTENCES  # the corpus that was open can still be read
@@ -150,6 +154,15 @@ def test_it_is_written_again(change: str, source: Path, corpus: PreparedCorpus) 
     assert (corpus.folder / "meta.json").stat().st_ino != made
     assert list(again) == ([["new", "text"]] if change == "size" else SENTENCES)
     assert sorted(path.name for path in source.parent.iterdir()) == sorted(["prepared", source.name])
+
+
+def test_a_file_of_another_folder_is_another_text(source: Path, corpus: PreparedCorpus, tmp_path: Path) -> None:
+    """Though its name, size and time are the same."""
+    (tmp_path / "new").mkdir()
+    copy = tmp_path / "new" / source.name
+    copy.write_bytes(source.read_bytes().replace(b"a  b c", b"x  y z"))
+    os.utime(copy, ns=(source.stat().st_atime_ns, source.stat().st_mtime_ns))
+    assert list(prepare(copy, corpus.folder))[0] == ["x", "y", "z"]
 
 
 def test_a_failure_leaves_the_earlier_corpus(source: Path, corpus: PreparedCorpus) -> None:
