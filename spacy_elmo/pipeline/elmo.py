@@ -6,6 +6,7 @@ order. A frozen biLM predicts, and the listeners read its layers from the docs. 
 (models/listener.py), to which the listeners hand their gradients.
 """
 
+import json
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -482,8 +483,14 @@ def _refuse_same_attr(attr: str, pipe: str, other: str) -> None:
         )
 
 
-# spaCy fills in what these have by default
-DEFAULT_MODEL = {"@architectures": "spacy-elmo.BiLM.v1", "get_spans": {"@span_getters": "spacy-elmo.sentences.v1"}}
+# spaCy fills in what these have by default, but first prints this one beside a setting that stands in the wrong place
+DEFAULT_MODEL = {
+    "@architectures": "spacy-elmo.BiLM.v1",
+    "bilm": None,
+    "options_file": None,
+    "weight_file": None,
+    "get_spans": {"@span_getters": "spacy-elmo.sentences.v1"},
+}
 
 
 @Language.factory(
@@ -494,7 +501,7 @@ DEFAULT_MODEL = {"@architectures": "spacy-elmo.BiLM.v1", "get_spans": {"@span_ge
 def make_elmo(
     nlp: Language,
     name: str,
-    model: BiLMModel,
+    model: BiLMModel | str,  # a string is what many type, and confection's error would not show the right line
     attr: str,
     frozen: bool,
     set_vectors: bool,
@@ -523,6 +530,12 @@ def make_elmo(
     Issues an OtherLanguageWarning if the biLM's model card names another language than the pipeline's. Raises
     SettingsError if a setting cannot be used, or if another elmo pipe has the same attr.
     """
+    if isinstance(model, str):
+        raise SettingsError(
+            f"model is {shown(model)}. Expected a block with the settings of the model, in which bilm names the biLM: "
+            f'nlp.add_pipe("elmo", config={{"model": {{"bilm": {json.dumps(model)}}}}}), or in a config file '
+            f"bilm = {json.dumps(model)} in the section [components.{name}.model]."
+        )
     for other, pipe in nlp.components:
         if isinstance(pipe, ElmoPipe):
             _refuse_same_attr(attr, other, pipe.attr)

@@ -24,7 +24,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.training.loggers import console_logger
 from spacy.util import load_config
-from thinc.api import Model, NumpyOps, Ops, get_ops, use_ops
+from thinc.api import ConfigValidationError, Model, NumpyOps, Ops, get_ops, use_ops
 from thinc.util import has_cupy_gpu
 
 from spacy_elmo import restore_vectors
@@ -196,6 +196,7 @@ def test_updates_return_memory_that_was_freed() -> None:
         ({"scalar_mix_parameters": ["0", "0", "1"]}, r"scalar_mix_parameters are \['0', '0', '1'\]"),
         ({"model": {"width": "256"}}, "width is '256' in spacy-elmo.BiLM.v1. Expected .* a whole number"),
         ({"model": {"width": 0}}, "width is 0 in spacy-elmo.BiLM.v1"),
+        ({"model": "runs/mine"}, r'add_pipe\("elmo", config=\{"model": \{"bilm": "runs/mine"\}\}\), .* \[components\.elmo\.model'),
         ({"attr": "not a name"}, "attr is 'not a name'"),
         ({"attr": "class"}, "attr is 'class', a name that spaCy or Python uses"),
         ({"attr": "has"}, "attr is 'has', a name that spaCy or Python uses"),
@@ -204,6 +205,12 @@ def test_updates_return_memory_that_was_freed() -> None:
 def test_settings_that_can_not_be_used(config: dict, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         spacy.blank("xx").add_pipe("elmo", config=config)
+
+
+def test_settings_of_the_model_beside_it() -> None:
+    """spaCy's own error, before any code of this package: it shows the block in which they belong."""
+    with pytest.raises(ConfigValidationError, match=r"unexpected argument: 'bilm'(.|\n)*'model': \{[^}]*'bilm': None"):
+        spacy.blank("xx").add_pipe("elmo", config={"bilm": "en_core"})
 
 
 @pytest.mark.parametrize(
