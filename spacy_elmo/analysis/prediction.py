@@ -1,6 +1,6 @@
 """Which words a biLM expects at a place of a sentence."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,17 +51,17 @@ def predict_words(doc: Doc, i: int, n: int = 10, model: str = EMBEDDED) -> Predi
     token = doc[i]
     sentence = token.sent if doc.has_annotation("SENT_START") else doc[:]
     place = token.i - sentence.start
-    return next(predictions([word.text for word in sentence], n, model, range(place, place + 1)))
+    return next(predictions([word.text for word in sentence], n, model, [place]))
 
 
-def predictions(words: list[str], n: int, model: str, places: range | None = None) -> Iterator[Predictions]:
-    """Yield the n most probable words at each of some places of a sentence, as `predict_words`; None: at all."""
+def predictions(words: list[str], n: int, model: str, places: Iterable[int]) -> Iterator[Predictions]:
+    """Yield the n most probable words at each of some places of a sentence, as `predict_words`."""
     language_model = _load(model)
     ranks = np.arange(1, len(language_model.words) + 1)
     with torch.inference_mode():
         ids = torch.from_numpy(batch_to_ids_array([words], language_model.bilm.options.max_characters))
         top = language_model.bilm(ids).layers[-1, 0].chunk(2, -1)  # forward and backward, with <S> and </S>
-        for place in range(len(words)) if places is None else places:
+        for place in places:
             forward, backward = (  # word k is at k + 1: what is before it, and after it
                 language_model.softmax.log_probabilities(x[None]).double().exp().numpy()[0]
                 for x in (top[0][place], top[1][place + 2])

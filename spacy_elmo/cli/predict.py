@@ -1,5 +1,7 @@
 """`elmo predict`: the words that a biLM expects at each place of a sentence."""
 
+import re
+
 from spacy.cli._util import Arg, Opt
 
 from ..analysis.prediction import predictions
@@ -12,29 +14,38 @@ from .console import msg, print_json
 from .shared import Json, LangOfCard
 
 _IN_LINE = 2  # words of a column in one line of the table
+_GAP = re.compile(r"\b_{2,}\b|\[MASK\]|<mask>")  # and BERT's, and RoBERTa's
 
 
 def predict(
-    text: str = Arg(..., metavar="TEXT", help="A sentence"),
+    text: str = Arg(..., metavar="TEXT", help="A sentence; ___ in it is a gap to fill"),
     model: str = Opt(EMBEDDED, "--model", "-m", metavar="MODEL", help="Folder or name of a biLM that has a softmax"),
     top: int = Opt(5, min=1, metavar="N", help="Words for each place"),
     lang: LangOfCard = None,
     as_json: Json = False,
 ) -> None:
-    """Show which words the biLM expects at each place.
+    """Show which words the biLM expects at each place, or only at the gaps of "The ___ of the river".
 
     Forward: from the words before the place alone. Backward: from those after it. Both: from all other words.
     """
-    doc = blank(lang or BiLMChoice(model).language)(text.encode("utf8", "replace").decode())  # of another encoding
-    words = [token.text for token in doc if not token.is_space]
+    nlp = blank(lang or BiLMChoice(model).language)
+    words: list[str] = []
+    gaps = []  # whatever stands there is not read for its own place
+    for part in re.split(f"({_GAP.pattern})", text.encode("utf8", "replace").decode()):  # of another encoding
+        if _GAP.fullmatch(part):
+            gaps.append(len(words))
+            words.append(part)
+        else:
+            words += [token.text for token in nlp(part) if not token.is_space]
     if not words:
         raise CommandError(f"TEXT is {text!r}, which has no words. Expected a sentence.")
-    found = list(predictions(words, top, model))
+    chosen = gaps or range(len(words))
+    found = list(predictions(words, top, model, chosen))
     if as_json:
-        print_json([{"word": word} | place._asdict() for word, place in zip(words, found)])
+        print_json([{"word": words[i]} | place._asdict() for i, place in zip(chosen, found)])
         return
     rows = []
-    for word, places in zip(words, found):
+    for word, places in zip([words[i] for i in chosen], found):
         shown = [[f"{expected} {100 * p:.3g}%" for expected, p in place] for place in places]
         for start in range(0, len(shown[0]), _IN_LINE):
             rows.append(["" if start else word, *(" ".join(place[start : start + _IN_LINE]) for place in shown)])

@@ -341,6 +341,17 @@ def test_predict_prints_each_place(model):
     assert "<UNK>: any word that is not in the biLM's vocabulary" in lines
 
 
+@pytest.mark.parametrize("gap", ["__", "_____", "[MASK]", "<mask>"])
+def test_predict_fills_gaps(model, gap):
+    """With the words that are most probable whatever stands there."""
+    found = json.loads(run("elmo", "predict", f"The {gap}'s mat .", "--model", model, "--top", 3, "--json"))
+    expected = predict_words(spacy.blank("en")("The cat's mat ."), 1, 3, model)._asdict()
+    assert found == [{"word": gap} | {name: [list(pair) for pair in words] for name, words in expected.items()}]
+    two = run("elmo", "predict", f"{gap} sat on a_b a__b {gap}.", "--model", model, "--top", 1)
+    assert two.count(gap) == 2
+    assert two.count("%") == 2 * 3
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [(("  ",), "TEXT is ' ', which has no words"), (("a", "--lang", "xx1"), "the language is 'xx1'")],
