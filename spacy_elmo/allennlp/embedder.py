@@ -16,7 +16,7 @@ from tqdm import tqdm
 from ..errors import EMBED_SAME, CommandError, ElmoError, SettingsError, check_whole, listed, shown
 from ..formats.characters import TruncatedWords, checked_words
 from ..formats.options import BiLMOptions
-from ..formats.vectors import VectorsWriter, key_problem
+from ..formats.vectors import VectorsWriter, key_problem, of_length_1
 from ..inference.engine import Engine, FrozenBiLM
 from ..inference.words import CACHED_WORDS
 from ..modules import Arrays, BiLM
@@ -83,11 +83,11 @@ def split_texts(texts: Iterable[str | Sequence[str]], lang: str | None) -> list[
     if not isinstance(texts, Iterable):
         raise ElmoError(f"the texts are {shown(texts)}. Expected a list of strings, or of lists of words.")
     split, sentences = splitter(lang), []
-    for number, text in enumerate(texts, 1):
+    for i, text in enumerate(texts):
         try:
             sentences.append(words_of(text, split))
         except Unusable as error:
-            raise ElmoError(f"text {number}: {error}. Expected a string or a list of words: change it.") from error
+            raise ElmoError(f"texts[{i}]: {error}. Expected a string or a list of words: change it.") from error
     return sentences
 
 
@@ -301,19 +301,31 @@ class ElmoEmbedder(Carrying):
         batch_size: int = BATCH_SIZE,
         show_progress_bar: BarSetting = False,
         lang: str | None = "auto",
-    ) -> Array:
+        *,
+        normalize_embeddings: bool = False,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: bool = False,
+        device: torch.device | str | None = None,
+    ) -> Array | Tensor:
         """Return a vector for each text: the mean of all layers of all its words. A text is read as one sentence.
 
-        `stateful` has no effect here: the vector of a text depends on that text alone.
+        `stateful` has no effect here: the vector of a text depends on that text alone. Most names are those of
+        sentence-transformers.
 
         texts: strings, or lists of words. One string alone gives one vector.
         batch_size: number of texts in a batch, at most. Long texts run in smaller batches.
         show_progress_bar: as `progress` of `embed_lines`.
         lang: of the spaCy tokenizer that splits the strings; "auto": `language`; None: they are split at blanks.
+        normalize_embeddings: whether each vector is divided by its length.
+        convert_to_numpy, convert_to_tensor: true and false: an array. Otherwise a tensor on the biLM's device.
+        device: such as "cuda": the biLM moves there, and stays; None: it stays where it is.
 
         Returns *Shape:* (texts, width), float32; (width,) for one string. The row of a text without words is zero.
         """
         check_whole(batch_size=batch_size)
+        if device is not None and (number := number_of(torch.device(device))) != self.cuda_device:
+            owner = FrozenBiLM(self.options, self.to_arrays(), device_of(number))
+            self._use(owner, self._dtype, self.stateful)
         alone = isinstance(texts, str)
         sentences = split_texts([texts] if isinstance(texts, str) else texts, self.language if lang == "auto" else lang)
         vectors = np.zeros((len(sentences), self.options.width), np.float32)
@@ -324,7 +336,16 @@ class ElmoEmbedder(Carrying):
                 if layers.shape[1]:
                     vectors[row] = layers.mean((0, 1), dtype=np.float64)
                 bar.update()
-        return vectors[0] if alone else vectors
+        found = vectors[0] if alone else vectors
+        if normalize_embeddings:
+            found = of_length_1(found)
+        if convert_to_tensor or not convert_to_numpy:
+            return torch.from_numpy(found).to(self._engine.device)
+        return found
+
+    def get_sentence_embedding_dimension(self) -> int:
+        """Return the width of what `encode` gives."""
+        return self.options.width
 
     def embed_file(
         self,

@@ -20,6 +20,7 @@ from ..errors import PATH_FOLDER, CorpusError, ElmoError, SettingsError, check_w
 from ..formats.atomic import is_unfinished, replacing_folder, writing
 from ..formats.paths import Name, expanded, refuse_inside
 from ..formats.strict_json import read_json
+from ..formats.vectors import of_length_1
 from ..models.shim import fingerprint_of
 from ..pretraining.prepared import (
     LENGTHS,
@@ -125,13 +126,6 @@ def best_first(scores: Floats) -> Iterator[int]:
 def unit_vectors(layers: Floats, layer: Layer) -> Floats:
     """Return the vectors of a layer, *Shape:* (words, width), each divided by its length if that is not 0."""
     return of_length_1(layers.mean(0) if layer == MIX else layers[layer])
-
-
-def of_length_1(vectors: Floats) -> Floats:
-    """Return vectors, *Shape:* (..., width), each divided by its length if that is not 0."""
-    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    unit: Floats = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
-    return unit
 
 
 def _sentence_vector(layers: Floats, layer: Layer) -> Floats:

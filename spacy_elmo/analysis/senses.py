@@ -11,9 +11,9 @@ import numpy as np
 
 from ..corpus.bilm import EmbeddingBiLM
 from ..errors import FILE_MISSING, FILE_NOT_REGULAR, CorpusError, shown
+from ..formats.vectors import of_length_1
 from ..text.files import lines_of, unpacked
 from ..text.words import Unusable, decode_line
-from .neighbours import of_length_1
 from .probing import Array
 
 NONE = "-"

@@ -34,6 +34,13 @@ _EXPECTED = "a file of embedded sentences"
 _SHAPES = "Expected (layers, tokens, width) or (tokens, width)."
 
 
+def of_length_1(vectors: Floats) -> Floats:
+    """Return vectors, *Shape:* (..., width), each divided by its length if that is not 0."""
+    norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    unit: Floats = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+    return unit
+
+
 class DeferredErrorFile(FileIO):
     """A file that keeps the first error of writing in `error`, and reports success to HDF5, which called it.
 

@@ -2,15 +2,17 @@
 
 import sys
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from spacy.language import Language
 from spacy.tokens import Doc
-from thinc.api import to_numpy
+from thinc.api import to_numpy, xp2torch
 from tqdm import tqdm
 
 from ..errors import SettingsError, check_whole, shown
+from ..formats.vectors import of_length_1
 from .attributes import mean_vector
 from .elmo import ElmoPipe
 
@@ -21,7 +23,11 @@ def encode(
     batch_size: int = 64,
     show_progress_bar: bool = False,
     elmo: str | None = None,
-) -> npt.NDArray[np.float32]:
+    *,
+    normalize_embeddings: bool = False,
+    convert_to_numpy: bool = True,
+    convert_to_tensor: bool = False,
+) -> npt.NDArray[np.float32] | Any:
     """Return a vector for each text: the mean of an elmo pipe's vectors over all words.
 
     It is the doc's `.vector` if the pipe has `set_vectors`. Only the tokenizer, the pipes before the elmo pipe and the
@@ -31,6 +37,8 @@ def encode(
     batch_size: number of texts in a batch, at most. Long texts run in smaller batches.
     show_progress_bar: whether a bar on stderr counts the texts, if stderr is a terminal.
     elmo: name of the elmo pipe; None: the pipeline must have only one.
+    normalize_embeddings: whether each vector is divided by its length.
+    convert_to_numpy, convert_to_tensor: true and false: an array. Otherwise a torch tensor.
 
     Returns *Shape:* (texts, width), float32; (width,) for one text. The row of a text without words is zero.
     Raises SettingsError if a text or batch_size can't be used, or if the pipeline has no such elmo pipe, or leaves out
@@ -55,23 +63,26 @@ def encode(
             "out those that fail. Expected a doc for each text: remove the handler, or those texts."
         )
     vectors: npt.NDArray[np.float32] = np.stack(rows) if rows else np.zeros((0, pipe.width or 0), np.float32)
-    return vectors[0] if alone else vectors
+    found: Any = vectors[0] if alone else vectors
+    if normalize_embeddings:
+        found = of_length_1(found)
+    return xp2torch(found) if convert_to_tensor or not convert_to_numpy else found
 
 
 def _checked(texts: Iterable[str | Doc]) -> list[str | Doc]:
     if not isinstance(texts, Iterable):
         raise SettingsError(f"the texts are {shown(texts)}. Expected strings, as in a list; or one string or Doc.")
     inputs: list[str | Doc] = []
-    for number, text in enumerate(texts, 1):
+    for i, text in enumerate(texts):
         if not isinstance(text, str | Doc):
-            raise SettingsError(f"text {number} is {shown(text)}. Expected a string or a Doc.")
+            raise SettingsError(f"texts[{i}] is {shown(text)}. Expected a string or a Doc.")
         try:
             if isinstance(text, str):
                 text = str(text)  # spaCy refuses subclasses, as numpy has them
                 text.encode("utf8")
             inputs.append(text)
         except UnicodeEncodeError as error:
-            raise SettingsError(f"text {number} has half a surrogate pair, no character. Change it.") from error
+            raise SettingsError(f"texts[{i}] has half a surrogate pair, no character. Change it.") from error
     return inputs
 
 

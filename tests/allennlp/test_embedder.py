@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 import spacy
 import torch
+import torch.nn.functional as F
 from elmo_cases import SENTENCES
 from golden_files import GOLDEN_NAMES, Golden, read_golden
 
@@ -460,15 +461,33 @@ def test_a_stateful_embedder_carries_nothing(golden: Path, embedder: ElmoEmbedde
     np.testing.assert_allclose(vectors, embedder.encode(TEXTS, lang=None), atol=1e-5)
 
 
+def test_arguments_of_sentence_transformers(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    embedder = ElmoEmbedder(golden / "random_a")
+    expected = embedder.encode(TEXTS)
+    assert embedder.get_sentence_embedding_dimension() == expected.shape[1]
+    for options in ({"convert_to_tensor": True, "device": "cpu"}, {"convert_to_numpy": False}):
+        tensor = embedder.encode(TEXTS, normalize_embeddings=True, show_progress_bar=None, **options)
+        assert isinstance(tensor, torch.Tensor)
+        normalized = F.normalize(torch.from_numpy(expected.astype(np.float64)), dim=1)  # zeros stay zeros
+        np.testing.assert_allclose(tensor, normalized, atol=1e-6)
+    assert embedder.encode(TEXTS[0], convert_to_tensor=True).shape == expected[0].shape
+    with pytest.raises(SettingsError, match=r"the GPU 7 was asked for .* but torch finds"):
+        embedder.encode(TEXTS, device="cuda:7")
+    monkeypatch.setattr("spacy_elmo.allennlp.embedder.device_of", lambda number: torch.device("cpu"))
+    engine = embedder._engine
+    np.testing.assert_array_equal(embedder.encode(TEXTS, device="cuda"), expected)
+    assert embedder._engine is not engine
+
+
 def test_refusals(embedder: ElmoEmbedder) -> None:
     for texts, part in (
-        (["a", None], "text 2 is None"),
-        ([3], "text 1 is 3"),
+        (["a", None], r"texts\[1\] is None"),
+        ([3], r"texts\[0\] is 3"),
         ([["a", 1]], "1"),
         (None, "the texts are None"),
-        (b"a", "text 1 is 97"),
-        (["a", "b \ud800"], "text 2 can't be tokenised.*surrogate"),
-        (["a" * 1_000_001], "text 1 can't be tokenised"),
+        (b"a", r"texts\[0\] is 97"),
+        (["a", "b \ud800"], r"texts\[1\] can't be tokenised.*surrogate"),
+        (["a" * 1_000_001], r"texts\[0\] can't be tokenised"),
     ):
         with pytest.raises(ElmoError, match=part):
             embedder.encode(texts, lang="xx")  # type: ignore[arg-type]

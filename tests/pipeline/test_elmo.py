@@ -196,7 +196,7 @@ def test_updates_return_memory_that_was_freed() -> None:
         ({"scalar_mix_parameters": ["0", "0", "1"]}, r"scalar_mix_parameters are \['0', '0', '1'\]"),
         ({"model": {"width": "256"}}, "width is '256' in spacy-elmo.BiLM.v1. Expected .* a whole number"),
         ({"model": {"width": 0}}, "width is 0 in spacy-elmo.BiLM.v1"),
-        ({"model": "runs/mine"}, r'add_pipe\("elmo", config=\{"model": \{"bilm": "runs/mine"\}\}\), .* \[components\.elmo\.model'),
+        ({"model": "runs/mine"}, r'config=\{"model": \{"bilm": "runs/mine"\}\}\), .* \[components\.elmo\.model'),
         ({"attr": "not a name"}, "attr is 'not a name'"),
         ({"attr": "class"}, "attr is 'class', a name that spaCy or Python uses"),
         ({"attr": "has"}, "attr is 'has', a name that spaCy or Python uses"),

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
+import torch
+import torch.nn.functional as F
 from pipelines import pipeline, shared
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -77,6 +79,14 @@ def test_the_pipe_that_is_meant(golden: Path) -> None:
         encode(spacy.blank("xx"), TEXTS)
 
 
+def test_arguments_of_sentence_transformers(nlp: Language) -> None:
+    expected = encode(nlp, TEXTS)
+    tensor = encode(nlp, TEXTS, normalize_embeddings=True, convert_to_tensor=True)
+    assert isinstance(tensor, torch.Tensor)
+    np.testing.assert_allclose(tensor, F.normalize(torch.from_numpy(expected), dim=1), atol=1e-6)
+    assert isinstance(encode(nlp, TEXTS[0], convert_to_numpy=False), torch.Tensor)
+
+
 def test_strings_of_numpy(nlp: Language) -> None:
     np.testing.assert_array_equal(encode(nlp, np.array(TEXTS)), encode(nlp, TEXTS))
     np.testing.assert_array_equal(encode(nlp, np.str_(TEXTS[0])), encode(nlp, TEXTS[0]))
@@ -86,12 +96,12 @@ def test_strings_of_numpy(nlp: Language) -> None:
     ("texts", "message"),
     [
         (None, "the texts are None"),
-        (b"a", "text 1 is 97"),
+        (b"a", r"texts\[0\] is 97"),
         (3, "the texts are 3"),
-        (["a", None], "text 2 is None.*a string or a Doc"),
-        ([b"a"], "text 1 is b'a'"),
-        (["a", "\ud800"], "text 2 has half a surrogate pair"),
-        ([["a", "bank"]], r"text 1 is \['a', 'bank'\]"),
+        (["a", None], r"texts\[1\] is None.*a string or a Doc"),
+        ([b"a"], r"texts\[0\] is b'a'"),
+        (["a", "\ud800"], r"texts\[1\] has half a surrogate pair"),
+        ([["a", "bank"]], r"texts\[0\] is \['a', 'bank'\]"),
     ],
 )
 def test_what_is_no_text(nlp: Language, texts: Any, message: str) -> None:
