@@ -1,6 +1,7 @@
 """A drop-in for AllenNLP's ElmoEmbedder: from sentences to arrays, or to an HDF5 file of arrays."""
 
 import os
+import re
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -55,7 +56,7 @@ class Lines:
         self.file, self._last = file, ""
 
     def write(self, text: str) -> None:
-        text = text.replace("\r", "").rstrip()
+        text = re.sub(r"\x1b\[A|\r", "", text).strip()  # with a bar in a bar, tqdm moves up and down
         if text and text != self._last:
             self.file.write(text + "\n")
             self._last = text

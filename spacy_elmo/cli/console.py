@@ -4,18 +4,19 @@ import errno
 import io
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from functools import wraps
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TextIO, cast
 from unicodedata import category
 
 import typer
@@ -69,6 +70,19 @@ def _in_colours() -> bool:
 
 
 msg = TerminalPrinter()
+
+
+class _Plain:
+    """Standard output that is no terminal, without the codes with which spaCy's own messages have colours there."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        return self._file.write(re.sub(r"\x1b\[[\d;]*m", "", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
 
 
 def print_error(message: object) -> None:
@@ -159,9 +173,11 @@ def with_exit_codes(command: Callable[Parameters, None]) -> Callable[Parameters,
         if isinstance(sys.stdout, io.TextIOWrapper):  # what it can't encode is printed as \\udce9, not an error
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
-            with plain_warnings(), stoppable():
+            with plain_warnings(), stoppable(), ExitStack() as stack:
                 kernels.allows("amx")  # raises if SPACY_ELMO_ISA has an unknown value
                 try:
+                    if sys.stdout is not None and not _in_colours():
+                        stack.enter_context(redirect_stdout(cast(TextIO, _Plain(sys.stdout))))
                     command(*args, **{name: _expanded(name, value) for name, value in kwargs.items()})
                 finally:
                     if sys.stdout is not None:  # None: it was closed from the beginning

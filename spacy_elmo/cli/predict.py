@@ -24,7 +24,9 @@ def predict(
     lang: LangOfCard = None,
     as_json: Json = False,
 ) -> None:
-    """Show which words the biLM expects at each place, or only at the gaps of "The ___ of the river".
+    """Show which words the biLM expects at each place.
+
+    Of a sentence with gaps, such as "The ___ of the river", only the words that fit there are shown.
 
     Forward: from the words before the place alone. Backward: from those after it. Both: from all other words.
     """

@@ -1,5 +1,6 @@
 """spaCy's commands in this process."""
 
+import re
 from functools import cache
 
 import spacy
@@ -16,6 +17,8 @@ def invoke(*arguments: object, code: int = 0, stdin: str | bytes | None = None) 
     result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
     assert result.exit_code == code, f"{result.output}{result.exception!r}"
     assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
+    if arguments[0] == "elmo":  # the output is no terminal
+        assert not re.search(r"[\x1b\r]", result.output), f"a log would have codes: {result.output!r}"
     return result
 
 
