@@ -147,12 +147,12 @@ def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str
     try:
         report = Report()
         size = count_text(source, large.corpus.language, enough_tokens(large), enough_sentences(large), report)
+        fitted, before, updates = fit(large, size, own_words)
     except CorpusError as error:
         raise CommandError(
             f"{error} The settings depend on the text, so none were written. Leave out --train for the settings "
             "of a large text, and name the text in paths.train later."
         ) from error
-    fitted, before, updates = fit(large, size, own_words)
     length = updates * fitted.training.tokens_per_update
     left_out = (
         f"; lines that can't be used and are left out: {report.n_bad:,} ({report.bad[0]})" if report.n_bad else ""

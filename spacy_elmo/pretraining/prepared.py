@@ -139,10 +139,6 @@ class PreparedCorpus:
 
     def cut(self, share: float) -> tuple[PreparedCorpus, PreparedCorpus]:
         """Return the training part and the held-out part: a share of the sentences, rounded, the last ones."""
-        if len(self) < 2:
-            raise CorpusError(
-                f"{self.folder}: {len(self)} sentence. Expected at least two, to hold one out: give more text."
-            )
         border = len(self) - heldout_sentences(len(self), share)
         return self.part(0, border), self.part(border, len(self))
 
