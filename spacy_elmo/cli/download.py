@@ -50,6 +50,12 @@ def download(
                 f"--sha256 is {shown(given)}. Expected 64 hexadecimal digits: the SHA-256 of the file, as its "
                 "publisher gives it."
             )
+    if source not in PUBLISHED and source.partition("://")[0] not in ("http", "https"):
+        meant = "".join(f" Did you mean {name}?" for name in get_close_matches(source, PUBLISHED, 1))
+        raise CommandError(
+            f"{shown(source)}: neither an address nor the name of a published biLM.{meant} Expected http://..., "
+            f"https://..., or one of {_NAMES}."
+        )
     if len(hashes) not in ((0, 1, 2) if source in PUBLISHED else (1,)):
         raise CommandError(
             f"{source}: --sha256 was given {len(hashes)} times. Expected it once for a file, as its publisher gives "
@@ -66,13 +72,7 @@ def _download_file(url: str, sha256: str, folder: Path) -> None:
     """Download a file by its address. Raises ElmoError if that fails, or its SHA-256 is not the one that is given."""
     from ..formats.contents import check, is_hdf5
 
-    scheme, _, rest = url.partition("://")
-    if scheme not in ("http", "https"):
-        meant = "".join(f" Did you mean {name}?" for name in get_close_matches(url, PUBLISHED, 1))
-        raise CommandError(
-            f"{shown(url)}: neither an address nor the name of a published biLM.{meant} Expected http://..., "
-            f"https://..., or one of {_NAMES}."
-        )
+    rest = url.partition("://")[2]
     name = unquote(rest.partition("?")[0].partition("#")[0].partition("/")[2].rpartition("/")[2])
     if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():  # NUL is not printable
         raise CommandError(

@@ -5,11 +5,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
 
+from packaging.version import InvalidVersion, Version
 from spacy.cli._util import Arg, Opt
 
 from ..errors import CommandError
@@ -84,11 +86,13 @@ def package(
     from ..pretraining.language_model import CARD, has_softmax, no_softmax
     from ..pretraining.pack import pack
 
-    problem = None
+    problem = number = None
+    with suppress(InvalidVersion):
+        number = Version(version)
     if not licence.isprintable():
         problem = f"--license is {licence!r}. Expected a name without line breaks, such as CC-BY-SA-4.0"
-    elif not re.fullmatch(r"[0-9]+(\.[0-9]+)*((a|b|rc|\.post|\.dev)[0-9]+)*", version):
-        problem = f"--version is {version!r}. Expected numbers with dots between them, such as 0.1.0"
+    elif number is None:
+        problem = f"--version is {version!r}. Expected one that Python packages can have, such as 0.1.0 or 1.0rc1"
     elif not re.fullmatch("[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or name in PUBLISHED:
         problem = f"--name is {name!r}. Expected small letters, digits and single _, and no name of a published biLM"
     elif name == EMBEDDED and softmax is not Place.apart:
@@ -113,7 +117,7 @@ def package(
             output.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=output) as beside:
                 for folder in folders:
-                    _write(Path(beside), output, folder, name, packed, folders, version, licence)
+                    _write(Path(beside), output, folder, name, packed, folders, str(number), licence)
                 for folder in folders:  # after all are complete
                     if (output / folder).exists():
                         (output / folder).rename(Path(beside) / f"{folder}.old")

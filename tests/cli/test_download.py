@@ -175,6 +175,12 @@ def test_bad_addresses(tmp_path: Path, url: str, message: str) -> None:
     assert contents(tmp_path) == {}
 
 
+def test_a_name_that_is_none_published() -> None:
+    """No SHA-256 would help."""
+    assert "Did you mean small? Expected" in run("elmo", "download", "smal", code=1)
+    assert "or one of original, original-5.5B" in run("elmo", "download", "en_core", code=1)
+
+
 def test_bad_hashes_and_places(server: Server, tmp_path: Path) -> None:
     for sha256 in ("12", "g" * 64, "0" * 65):
         assert "Expected 64 hexadecimal digits" in get(server.url(), tmp_path, sha256, code=1)

@@ -82,9 +82,9 @@ def test_an_existing_package(model: Path, tmp_path: Path) -> None:
     card = tmp_path / "out" / "la" / "spacy_elmo_la" / "README.md"
     card.write_text("edited", encoding="utf8")
     assert "exists" in run("package", model, tmp_path / "out", "--name", "la", code=1)
-    run("package", model, tmp_path / "out", "--name", "la", "--version", "2", "--force")
+    run("package", model, tmp_path / "out", "--name", "la", "--version", "1!2.0-beta.1+local", "--force")
     assert card.read_text(encoding="utf8") == "edited"
-    assert "version = 2\n" in (tmp_path / "out" / "la" / "setup.cfg").read_text(encoding="utf8")
+    assert "version = 1!2.0b1+local\n" in (tmp_path / "out" / "la" / "setup.cfg").read_text(encoding="utf8")
     (tmp_path / "out" / "other").mkdir()
     assert "exists" in run("package", model, tmp_path / "out", "--name", "other", "--force", code=1)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"la", "other"}
@@ -105,6 +105,7 @@ def test_a_wheel(model: Path, tmp_path: Path) -> None:
     [
         *((f"--name {name}", "--name is") for name in ("La", "la-mini", "la__mini", "../la", "small", "en_core")),
         ("--name la --version foo", "--version is 'foo'"),
+        ("--name la --version 1.x", "--version is '1.x'. Expected one that Python packages can have"),
         ("--name la --license MIT\nx=y", "--license is 'MIT\\nx=y'"),
         ("--name la --softmax apart", "no softmax"),
         ("--name la --build wheel", "pip install build"),
