@@ -34,6 +34,7 @@ from ..modules.loading import (
     embedded_files,
     find_bilm,
     is_embedded,
+    refuse_other_names,
     told_language,
     warn_of_other_options,
 )
@@ -105,6 +106,7 @@ def _find(name: str) -> Path | None:
     refuse_new_run(folder)
     if (path / "config.cfg").is_file():
         return None
+    refuse_other_names(folder)
     raise CommandError(
         f"{folder}: a folder without options.json and weights.hdf5, and without config.cfg. Expected the "
         "folder of a biLM, of a pretraining run or of a saved pipeline."

@@ -94,8 +94,25 @@ def unknown_bilm_error(name: File) -> SettingsError:
     )
 
 
-def _refuse_other_names(folder: Path) -> None:
-    """Raise SettingsError if a biLM's files are missing, but the folder has one file that can be such a file."""
+_OTHERS = {  # files by which the folders of other programs are known
+    "*.ckpt*.index": "a checkpoint of TensorFlow. Expected what bilm-tf exports of it: bin/dump_weights.py --save_dir "
+    "{folder} --outfile {folder}/weights.hdf5, with the options.json of the checkpoint beside it.",
+    "saved_model.pb": "a model of TensorFlow, such as a module of TensorFlow Hub, whose weights are not read. Its ELMo "
+    "has the network of original: python -m spacy elmo download original.",
+    "*.dic": "a model of ELMoForManyLangs, whose network is another. Expected the folder of a biLM: en_core is one, "
+    "and python -m spacy elmo pretrain trains one of your language.",
+    "weights.th": "a model of AllenNLP. Expected the biLM that it was trained on: set options_file and weight_file to "
+    "the two files that its config.json names.",
+    "model*.safetensors": "a model of Hugging Face's transformers, no biLM: spacy-transformers runs it.",
+    "pytorch_model*.bin": "a model of Hugging Face's transformers, no biLM: spacy-transformers runs it.",
+}
+
+
+def refuse_other_names(folder: Path) -> None:
+    """Raise SettingsError if a biLM's files are missing, and those that are there tell what the folder is."""
+    for pattern, told in _OTHERS.items():
+        if any(folder.glob(pattern)):
+            raise SettingsError(f"{folder}: {told.format(folder=folder)}")
     if not (folder / OPTIONS).exists() and (folder / "config.cfg").is_file() and (folder / "meta.json").is_file():
         raise SettingsError(
             f"{folder}: a saved pipeline. Expected the folder of a biLM: python -m spacy elmo pack {folder} OUT writes "
@@ -175,7 +192,7 @@ def _folder_of(bilm: File, file: str) -> Path:
     """Return what `find_bilm` does. Raises SettingsError if its files have other names."""
     folder = find_bilm(bilm)
     if not (folder / file).exists():
-        _refuse_other_names(folder)
+        refuse_other_names(folder)
     return folder
 
 

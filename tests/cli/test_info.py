@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 from dataclasses import replace
@@ -22,8 +23,10 @@ from weight_files import make_heap_cycle
 
 import spacy_elmo
 from spacy_elmo.corpus import embed
+from spacy_elmo.errors import SettingsError
 from spacy_elmo.formats import VectorsWriter, read_options, read_weights, write_options, write_weights
 from spacy_elmo.formats.names import OFFICIAL_MODELS
+from spacy_elmo.modules.loading import load_arrays
 from spacy_elmo.modules.softmax import AdaptiveSoftmax
 from spacy_elmo.pretraining.language_model import LanguageModel, write_output_layer
 
@@ -317,3 +320,26 @@ def test_en_core_with_and_without_its_package(tmp_path: Path, monkeypatch: pytes
     assert "softmax one vector for each word" in run("en_core")
     (package / "bilm.sha256").write_text("0" * 64, encoding="utf8")
     assert "en_core" in run("en_core", code=1)
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ("config.json char.dic word.dic encoder.pkl", "a model of ELMoForManyLangs, whose network is another"),
+        ("options.json checkpoint model.ckpt-9.index", "a checkpoint of TensorFlow. Expected what bilm-tf exports of it"),
+        ("saved_model.pb variables/variables.index", "a model of TensorFlow, such as a module of TensorFlow Hub"),
+        ("config.json weights.th", "a model of AllenNLP. Expected the biLM that it was trained on"),
+        ("config.json model-00001-of-00002.safetensors", "a model of Hugging Face's transformers, no biLM"),
+        ("config.json pytorch_model.bin", "a model of Hugging Face's transformers, no biLM"),
+    ],
+)
+def test_folders_of_other_programs(tmp_path: Path, files: str, told: str) -> None:
+    for name in files.split():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    if "options.json" in files:
+        shutil.copy(EN_CORE / "options.json", tmp_path)
+    else:
+        assert told in run(tmp_path, code=1)
+    with pytest.raises(SettingsError, match=re.escape(f"{tmp_path}: {told}")):
+        load_arrays(bilm=tmp_path)
