@@ -158,7 +158,7 @@ def test_a_biLM_of_few_words_is_tuned_with_the_full_softmax(n_words: int, kind: 
     words = ["<S>", "</S>", "<UNK>", *map(str, range(n_words - 3))]
     Path("mine/vocabulary.txt").write_text("".join(f"{word}\n" for word in words), encoding="utf8")
     write_softmax("mine/softmax.hdf5", {"weight": np.zeros((n_words, 2), "f4"), "bias": np.zeros(n_words, "f4")})
-    told = run("run.cfg", "--train", "a.txt", "--init", "mine")
+    told = run("run.cfg", "--train", "a.txt", "--heldout", "b.txt", "--init", "mine")
     softmax = Config().from_disk("run.cfg")["training"]["softmax"]
     assert (softmax["kind"], softmax["negatives"]) == (kind, 4_096)
     assert ("training.softmax.kind is full" in " ".join(told.split())) == (kind == "full")
@@ -207,3 +207,13 @@ def test_a_dollar_in_a_path() -> None:
     assert read_config(Path("my run.cfg")).paths.train == "a$$b.txt"
     command = said[said.index("python -m spacy elmo pretrain") :]  # can be copied
     assert shlex.split(command)[-2:] == ["my run.cfg", str(Path("runs", "my run"))]
+
+
+def test_a_text_of_one_sentence() -> None:
+    """Nothing of it could be held out, so `pretrain` could not begin."""
+    Path("one.txt").write_text("one sentence\n")
+    told = " ".join(run("pretrain.cfg", "--train", "one.txt", code=1).split())
+    assert "paths.train has 1 sentence. Expected at least two, since a part is held out" in told
+    assert not Path("pretrain.cfg").exists()
+    run("pretrain.cfg", "--train", "one.txt", "--heldout", "a.txt")
+    assert Path("pretrain.cfg").exists()
