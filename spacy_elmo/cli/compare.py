@@ -34,6 +34,7 @@ from .shared import BiLMName, Force, GpuId, LangOfBiLM, overrides_of, write_text
 
 SCORES = "scores.json"
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # other options are settings of the training
+_BATCH, _EPOCHS, _LEAST_PATIENCE = 1000, 100, 400  # words of an update; what a small text waits for a better score
 ALONE, ELMO = "x alone", "[x; ELMo]"
 VECTORS, BOTH = "x with vectors", "[x with vectors; ELMo]"
 FOLDERS = {ALONE: "baseline", ELMO: "elmo", VECTORS: "vectors", BOTH: "vectors_elmo"}
@@ -101,17 +102,19 @@ def compare(
         training = registry.resolve(made["training"], schema=ConfigSchemaTraining)
     if unknown := sorted(made["training"].keys() - training.keys()):  # spaCy ignores them
         raise CommandError(f"training.{unknown[0]} is no setting. Expected one of {', '.join(sorted(training))}.")
-    untrained = None
-    if 0 < training["max_steps"] < training["eval_frequency"]:
-        untrained = f"max_steps is {training['max_steps']}, so the networks are scored untrained: set "
-        untrained += f"--training.eval_frequency to {training['max_steps']} or less."
-        msg.warn(untrained)
     _write(output, settings, runs)
     data = {name: _converted(path, output / "corpus" / f"{name}.spacy") for name, path in files.items()}
     bare = [name for name in names if name in ("ner", "beam_ner")]  # spaCy refuses others that get no labels
     if bare and not any(doc.ents for doc in DocBin().from_disk(data["train"]).get_docs(Vocab())):
         expected = "Expected annotations of all components of --pipeline."
         raise CommandError(f"{train_file}: no annotations of {', '.join(bare)}. {expected}")
+    words = sum(map(len, DocBin().from_disk(data["train"]).tokens))
+    patience = max(_LEAST_PATIENCE, words // _BATCH * _EPOCHS)
+    if patience < training["patience"]:
+        config["training"].update(patience=patience, eval_frequency=patience // 4)
+        msg.info(f"{words:,} words are few: a training ends after {patience} updates without a better score")
+    if training["max_steps"]:  # without an evaluation the network of the first one would be saved, which is untrained
+        config["training"]["eval_frequency"] = min(config["training"]["eval_frequency"], training["max_steps"])
     wanted = [(network, seed) for seed in range(seeds) for network in networks]
     with telling_if_stopped(f"stopped. The same command goes on after the trainings in {output / SCORES}."):
         for number, (network, seed) in enumerate(wanted, start=1):
@@ -122,8 +125,6 @@ def compare(
             _write(output, settings, runs)
     of = {network: [run for run in runs if run.network == network and run.seed < seeds] for network in networks}
     _show(of, config["training"]["score_weights"], "the development part" if test_file is None else str(test_file))
-    if untrained:
-        msg.warn(untrained)
     msg.good(f"{output}: the pipelines, such as {output / 'elmo-0' / 'model-best'}, and {SCORES}")
 
 
