@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..errors import CorpusError
 from ..text.stream import Fields, Report, read_sentences
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ def heldout_sentences(sentences: int, share: float) -> int:
     """Return how many sentences are held out: a share of them, rounded, but 1 at least and not all, or CorpusError."""
     if sentences < 2:
         raise CorpusError(
-            f"paths.train has {sentences} sentence. Expected at least two, since a part is held out: give more text, or "
-            "another one to hold out, paths.heldout (init-pretrain-config: --heldout)."
+            f"paths.train has {sentences} sentence. Expected at least two, since a part is held out: give more text, "
+            "or another one to hold out, paths.heldout (init-pretrain-config: --heldout)."
         )
     return min(max(1, round(sentences * share)), sentences - 1)
 

@@ -326,7 +326,10 @@ def test_en_core_with_and_without_its_package(tmp_path: Path, monkeypatch: pytes
     ("files", "told"),
     [
         ("config.json char.dic word.dic encoder.pkl", "a model of ELMoForManyLangs, whose network is another"),
-        ("options.json checkpoint model.ckpt-9.index", "a checkpoint of TensorFlow. Expected what bilm-tf exports of it"),
+        (
+            "options.json checkpoint model.ckpt-9.index",
+            "a checkpoint of TensorFlow. Expected what bilm-tf exports of it",
+        ),
         ("saved_model.pb variables/variables.index", "a model of TensorFlow, such as a module of TensorFlow Hub"),
         ("config.json weights.th", "a model of AllenNLP. Expected the biLM that it was trained on"),
         ("config.json model-00001-of-00002.safetensors", "a model of Hugging Face's transformers, no biLM"),
