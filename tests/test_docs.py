@@ -142,6 +142,15 @@ def test_the_published_softmax(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # those of other libraries
+@pytest.mark.parametrize("snippet", code("with_other_libraries.md"), ids=lambda snippet: snippet.split()[1])
+def test_snippets_with_other_libraries_run(snippet: str, folder: Path) -> None:
+    for name in re.findall(r"^(?:from|import) (\w+)", snippet, re.MULTILINE):
+        pytest.importorskip(name, reason=f"{name} is not installed")
+    exec(compile(snippet, "with_other_libraries.md", "exec"), {})
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # `spacy package` leaves its files to the garbage collector
 def test_your_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's commands and snippet in order, as they stand but for the options that make the trainings short."""
