@@ -158,7 +158,8 @@ def test_data_that_were_changed(data: list[str]) -> None:
         ({"--dev": "bad.spacy"}, "bad.spacy: not read"),
         ({"--dev": "empty.json"}, "empty.json: no sentence in it"),
         ({"--dev": "table.csv"}, "table.csv: not read (Can't find converter for csv). Expected .conllu"),
-        ({"--dev": "table.csv"}, "such as a table, write the docs to a .spacy file with spaCy's DocBin"),
+        ({"--dev": "table.csv"}, "such as a table, or texts with entities by offsets, write the docs to a .spacy file"),
+        ({"--dev": "offsets.json"}, "not read ('paragraphs'). Expected"),
         ({"--pipeline": "tagger"}, "its trainings had pipeline = ner, but now it is tagger. Expected the same"),
         ({"--pipeline": "parser"}, "out: has files, but no scores.json"),
         ({"--pipeline": "sentencizer"}, "no component that is trained"),
@@ -172,6 +173,7 @@ def test_what_is_refused(data: list[str], change: dict[str, str], message: str) 
     Path("bad.spacy").write_bytes(b"junk")
     Path("empty.json").write_text("[]")
     Path("table.csv").write_text("text,label\n")
+    Path("offsets.json").write_text('[{"text": "In Bonn", "entities": [[3, 7, "LOC"]]}]')
     if change.get("--pipeline") == "tagger":
         trained({"x alone": [0.6]})
     if change.get("--pipeline") == "parser":
