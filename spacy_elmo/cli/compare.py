@@ -167,8 +167,8 @@ def _converted(file: Path, target: Path) -> Path:
             made = file
             if file.suffix != ".spacy":
                 expected = ".conllu, .iob, .conll or .json, as spacy convert reads them. Of another format, such as a "
-                expected += "table, or texts with entities by offsets, write the docs to a .spacy file with spaCy's DocBin: "
-                expected += "docs/training.md of spacy-elmo has the lines"
+                expected += "table, or texts with entities by offsets, write the docs to a .spacy file with spaCy's "
+                expected += "DocBin: docs/training.md of spacy-elmo has the lines"
                 app(["convert", str(file), folder], standalone_mode=False)
                 (made,) = Path(folder).iterdir()
             n_docs = len(DocBin().from_disk(made))
