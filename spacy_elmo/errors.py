@@ -159,10 +159,6 @@ CHECKPOINT_PARTS = (
     "{path}: not a checkpoint of this run ({problems}). Delete it to start from the beginning, or put "
     "the right one there."
 )
-EMBED_SAME = (
-    "{path}: the file to read and the file to write are the same. Expected another file for the output: "
-    "change its name."
-)
 FILE_MISSING = "{path}: no such file. Expected {expected}."
 FILE_NOT_REGULAR = "{path}: a folder or a special file. Expected {expected}."
 FILE_UNREADABLE = "{path}: can't be read ({reason}). Expected {expected}."

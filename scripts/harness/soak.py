@@ -79,9 +79,8 @@ def killed(command: list[str], folder: Path, contents: Callable[[Path], dict[str
 
 
 def files_in(folder: Path) -> dict[str, Path]:
-    """Return the files of a folder and its folders by their names, without locks."""
-    paths = (path for path in folder.rglob("*") if path.is_file() and path.name != ".lock")
-    return {str(path.relative_to(folder)): path for path in paths}
+    """Return the files of a folder and its folders by their names."""
+    return {str(path.relative_to(folder)): path for path in folder.rglob("*") if path.is_file()}
 
 
 def bytes_in(folder: Path) -> dict[str, str]:

@@ -14,9 +14,10 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from ..errors import EMBED_SAME, CommandError, ElmoError, SettingsError, check_whole, listed, shown
+from ..errors import CommandError, ElmoError, SettingsError, check_whole, listed, shown
 from ..formats.characters import TruncatedWords, checked_words
 from ..formats.options import BiLMOptions
+from ..formats.outputs import output
 from ..formats.vectors import VectorsWriter, key_problem, of_length_1
 from ..inference.engine import Engine, FrozenBiLM
 from ..inference.words import CACHED_WORDS
@@ -363,9 +364,10 @@ class ElmoEmbedder(Carrying):
         """
         if isinstance(input_file, str | os.PathLike):
             raise CommandError(f"input_file is {shown(input_file)}. Expected an open file: open it first.")
-        _refuse_same_file(input_file, output_file_path)
-        lines = _read_lines(input_file, str(getattr(input_file, "name", "the text")))
-        self.embed_lines(lines, output_file_path, output_format, batch_size, forget_sentences, use_sentence_keys)
+        source = str(getattr(input_file, "name", "the text"))
+        with output(output_file_path, CommandError, [source]):
+            lines = _read_lines(input_file, source)
+            self.embed_lines(lines, output_file_path, output_format, batch_size, forget_sentences, use_sentence_keys)
 
     def embed_lines(
         self,
@@ -463,16 +465,6 @@ def _check_keys(lines: Sequence[str]) -> None:
                 f"the sentences {first} and {number} are the same. Expected each key once: remove one of them, or "
                 f"{todo}."
             )
-
-
-def _refuse_same_file(file: IO[str], path: str | os.PathLike[str]) -> None:
-    """Raise CommandError if an open text and the file to write are the same: the output would replace the text."""
-    try:
-        same = os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except (AttributeError, OSError, ValueError):  # no file, as a StringIO, or nothing at the path
-        return
-    if same:
-        raise CommandError(EMBED_SAME.format(path=path))
 
 
 def _check_output_format(output_format: str) -> None:

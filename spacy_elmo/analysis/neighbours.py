@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..allennlp.embedder import BarSetting, ElmoEmbedder, bar_of, split_texts
-from ..errors import PATH_FOLDER, CorpusError, ElmoError, SettingsError, check_whole, shown
-from ..formats.atomic import is_unfinished, replacing_folder, writing
-from ..formats.paths import Name, expanded, refuse_inside
+from ..errors import CorpusError, ElmoError, SettingsError, check_whole, shown
+from ..formats.atomic import is_unfinished, real, replacing_folder, writing
+from ..formats.outputs import output
+from ..formats.paths import Name, expanded
 from ..formats.strict_json import read_json
 from ..formats.vectors import of_length_1
 from ..models.shim import fingerprint_of
@@ -172,26 +173,17 @@ def build_index(
 
     Raises ElmoError if the source, the folder or a setting can't be used.
     """
-    target = Path(os.path.realpath(expanded(folder)))
-    with writing(target, CorpusError):
-        if target.exists() and not target.is_dir():
-            raise CorpusError(PATH_FOLDER.format(path=target))
-        present = sorted(path.name for path in target.iterdir()) if target.exists() else []
-    if HEADER in present and not replace:
-        raise CorpusError(f"{target}: has an index. Give another folder, or replace it (replace=True, or --force).")
-    if present and HEADER not in present:
-        raise CorpusError(
-            f"{target}: holds {', '.join(present[:3])}, and no index. Expected a new or an empty folder, or that "
-            "of an index: give another one."
-        )
-    refuse_inside(source, target)
     last = embedder.options.layers - 1
     if layer is None:
         layer = MIX if sentences else last
     elif layer != MIX and (isinstance(layer, bool) or not isinstance(layer, int) or not 0 <= layer <= last):
         raise SettingsError(f"the layer is {shown(layer)}. Expected 0 to {last}, or {MIX!r}, the mean of all.")
     bilm, kind = _fingerprint(embedder), SentenceIndex if sentences else WordIndex
-    with replacing_folder(target, FILES, CorpusError) as temporary:
+    target = real(folder)
+    with (
+        output(folder, CorpusError, [source], names=FILES, marks=(HEADER,), force=replace),
+        replacing_folder(target, FILES, CorpusError) as temporary,
+    ):
         lang = embedder.language if lang == "auto" else lang
         corpus = prepare(source, temporary, lang, text_column=text_column, text_field=text_field)
         header = Header(bilm, model, layer, embedder.options.width, corpus.meta.sha256, kind.of)

@@ -27,10 +27,11 @@ from thinc.api import Config, fix_random_seed
 
 from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError
+from ..formats.atomic import replacing
 from ..formats.paths import sha256_of
 from .console import msg, telling_if_stopped
 from .init_config import task_config, without_elmo
-from .shared import BiLMName, Force, GpuId, LangOfBiLM, overrides_of, write_text
+from .shared import BiLMName, Force, GpuId, LangOfBiLM, hold, overrides_of, write_text
 
 SCORES = "scores.json"
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # other options are settings of the training
@@ -93,6 +94,10 @@ def compare(
         "gpu_id": gpu_id,
         "overrides": overrides,
     }
+    kept: list[str | Path] = [*files.values(), *filter(None, [vectors]), *BiLMChoice(model).files]
+    written = [SCORES, "corpus", *(f"{name}.cfg" for name in FOLDERS.values())]
+    written += [f"{name}-{seed}" for name in FOLDERS.values() for seed in range(seeds)]
+    hold(output, kept, names=written, marks=(SCORES,), beside=force)
     runs = _earlier(output, settings, force)
     bilm = None if model is None else str(Path(model).absolute()) if Path(model).exists() else model
     names = [name.strip() for name in string_to_list(pipeline)]
@@ -131,8 +136,6 @@ def compare(
 def _earlier(output: Path, settings: Mapping[str, Any], force: bool) -> list[Run]:
     """Return the runs that OUT has already. Raises CommandError if they are of other settings."""
     if not (output / SCORES).exists():
-        if not force and output.exists() and any(output.iterdir()):
-            raise CommandError(f"{output}: has files, but no {SCORES}. Give a new folder, or add --force.")
         return []
     try:
         found = json.loads((output / SCORES).read_text(encoding="utf8"))
@@ -179,7 +182,8 @@ def _converted(file: Path, target: Path) -> Path:
             raise CommandError(f"{file}: no sentence in it. Expected {expected}.")
         if made != file:
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(made, target)
+            with replacing(target, CommandError) as temporary:
+                shutil.copyfile(made, temporary)
     if "No sentence boundaries" in said.getvalue():
         msg.warn(f"{file}: no sentence boundaries. Expected an empty line after each sentence.")
     return file if made == file else target

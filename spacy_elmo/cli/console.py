@@ -12,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from contextvars import ContextVar
 from functools import wraps
 from itertools import pairwise
 from pathlib import Path
@@ -152,6 +153,7 @@ class Commands(TyperGroup):
         return super().parse_args(ctx, args)
 
 
+HELD: ContextVar[ExitStack] = ContextVar("HELD")  # what a command holds until it ends
 _TEXTS = ("query", "text", "word", "words")  # options whose strings are no paths
 
 
@@ -173,11 +175,12 @@ def with_exit_codes(command: Callable[Parameters, None]) -> Callable[Parameters,
         if isinstance(sys.stdout, io.TextIOWrapper):  # what it can't encode is printed as \\udce9, not an error
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
-            with plain_warnings(), stoppable(), ExitStack() as stack:
+            with plain_warnings(), stoppable(), ExitStack() as held:
+                HELD.set(held)
                 kernels.allows("amx")  # raises if SPACY_ELMO_ISA has an unknown value
                 try:
                     if sys.stdout is not None and not _in_colours():
-                        stack.enter_context(redirect_stdout(cast(TextIO, _Plain(sys.stdout))))
+                        held.enter_context(redirect_stdout(cast(TextIO, _Plain(sys.stdout))))
                     command(*args, **{name: _expanded(name, value) for name, value in kwargs.items()})
                 finally:
                     if sys.stdout is not None:  # None: it was closed from the beginning

@@ -15,6 +15,7 @@ from ..formats.atomic import replacing, writing
 from ..formats.vectors import VectorsWriter
 from ..text.words import line_of
 from .console import msg
+from .shared import hold
 
 
 class SampleWord(NamedTuple):
@@ -39,6 +40,8 @@ def demo(
         raise CommandError(
             f"{output}: this folder can't be made ({error.strerror}). Give another one, as in spacy elmo demo FOLDER."
         ) from error
+    for name in ("vectors.hdf5", "senses.png"):
+        hold(output / name)
     table = sample_sentences()
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")

@@ -21,7 +21,7 @@ from ..formats.paths import sha256_of
 from ..formats.weights import read_weights
 from ..modules.loading import CARD, OPTIONS, WEIGHTS
 from .console import msg, telling_if_stopped
-from .shared import shown_bar, write_text
+from .shared import Force, hold, shown_bar, write_text
 
 PAUSES = (1.0, 3.0)  # seconds before the second and the third attempt
 _NAMES = ", ".join(PUBLISHED)
@@ -32,6 +32,7 @@ def download(
     source: str = Arg(..., metavar="NAME", help=f"Name of a published biLM ({_NAMES}), or address of a file"),
     sha256: list[str] | None = Opt(None, "--sha256", metavar="HEX", help="SHA-256 that the file must have"),
     to: Path | None = Opt(None, "--to", metavar="FOLDER", help="Folder to write to; a file's default: the current one"),
+    force: Force = False,
 ) -> None:
     """Download a published biLM, or a file.
 
@@ -63,12 +64,12 @@ def download(
         )
     with telling_if_stopped("stopped. Nothing is kept of a file that is not complete: run the command again."):
         if source in PUBLISHED:
-            _download_published(source, hashes, to or published_folder(source))
+            _download_published(source, hashes, to or published_folder(source), force)
         else:
-            _download_file(source, hashes[0], to or Path("."))
+            _download_file(source, hashes[0], to or Path("."), force)
 
 
-def _download_file(url: str, sha256: str, folder: Path) -> None:
+def _download_file(url: str, sha256: str, folder: Path, force: bool) -> None:
     """Download a file by its address. Raises ElmoError if that fails, or its SHA-256 is not the one that is given."""
     from ..formats.contents import check, is_hdf5
 
@@ -82,7 +83,7 @@ def _download_file(url: str, sha256: str, folder: Path) -> None:
     target = folder / name
     told = "already there, with this SHA-256"
     if not target.is_file() or sha256_of(target) != sha256:
-        _fetch(url, target, sha256)
+        _fetch(url, target, sha256, force)
         told = f"{target.stat().st_size:,} bytes, SHA-256 {sha256}"
     if is_hdf5(target):
         try:
@@ -94,7 +95,7 @@ def _download_file(url: str, sha256: str, folder: Path) -> None:
     msg.good(f"{target}: {told}")
 
 
-def _download_published(name: str, hashes: list[str], folder: Path) -> None:
+def _download_published(name: str, hashes: list[str], folder: Path, force: bool) -> None:
     """Download the files of a published biLM that are not in a folder, or have another SHA-256 there.
 
     A model card is written beside them, unless there is one of another origin. If the two are no biLM, those that were
@@ -109,7 +110,7 @@ def _download_published(name: str, hashes: list[str], folder: Path) -> None:
         if (folder / title).is_file():
             got[title] = sha256_of(folder / title)
         if title not in got or expected not in (None, got[title]):
-            got[title] = _fetch(url, folder / title, expected)
+            got[title] = _fetch(url, folder / title, expected, force)
             new.append(title)
     try:
         read_weights(folder / WEIGHTS, read_options(folder / OPTIONS), untrusted=True)
@@ -140,10 +141,11 @@ def _download_published(name: str, hashes: list[str], folder: Path) -> None:
     msg.text(f"use it as {use}: python -m spacy elmo info {use}")
 
 
-def _fetch(url: str, target: Path, sha256: str | None) -> str:
+def _fetch(url: str, target: Path, sha256: str | None, force: bool) -> str:
     """Download a file, and return its SHA-256. It appears when it is complete, with the SHA-256 that is given."""
     with writing(target.parent, DownloadError):
         target.parent.mkdir(parents=True, exist_ok=True)
+    hold(target, force=force)
     for pause in (*PAUSES, None):
         try:
             with replacing(target, DownloadError) as temporary:

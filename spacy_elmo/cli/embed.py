@@ -10,8 +10,6 @@ from spacy.cli._util import Arg, Opt, import_code
 
 from ..allennlp.embedder import OutputFormat, device_of, refuse_empty_lines
 from ..errors import CommandError, TruncatedWordsWarning
-from ..formats.atomic import remove_leftovers_of
-from ..modules.loading import OPTIONS, WEIGHTS, find_bilm
 from ..text.files import Source, sources_of, total_bytes
 from ..text.stream import Item, Parser, read_items
 from ..text.words import Unusable
@@ -26,8 +24,8 @@ from .shared import (
     TextField,
     Tokenized,
     bilm_of,
-    check_output,
     embedder_of,
+    hold,
     shown_bar,
 )
 
@@ -143,13 +141,6 @@ def embed(
                 f"useless. Give --model the folder of a biLM of {lang}."
             )
         sources = sources_of(inputs, output)
-        files = [source.path for source in sources]
-        if target.single:
-            named = [Path(file) for file in (options_file, weight_file) if file]
-            if model is not None and bilm.saved_pipeline is None:
-                named = [find_bilm(model) / OPTIONS, find_bilm(model) / WEIGHTS]
-            check_output(output, [*files, *named])
-            remove_leftovers_of(output, CommandError)
         for_hdf5 = {
             "--batch-size": batch_size,
             "--use-sentence-keys": use_sentence_keys,
@@ -160,6 +151,7 @@ def embed(
             check_processes(engine, address, workers)
             target.check(sentence, dtype, engine == "ray" or (workers or 1) > 1)
             check_tokenizer(lang, tokenized)
+            hold(output, [*inputs, *bilm.files])
             blanks = tokenized or (lang is None and bilm.saved_pipeline is None)
             parser = Parser(None if blanks else bilm.tokenizer(lang), docs, text_field)
             lines, n_empty = _lines(sources, parser, text_column, by_line=blanks and not docs)
@@ -189,7 +181,13 @@ def embed(
                     "writes it. Leave it out, or give an output whose name ends in .hdf5, or add --format hdf5."
                 )
             # it is delayed until all options were found to be usable
-            with shown_bar(total=total_bytes(files), unit="B", unit_scale=True, delay=1e9, disable=quiet) as bar:
+            with shown_bar(
+                total=total_bytes([source.path for source in sources]),
+                unit="B",
+                unit_scale=True,
+                delay=1e9,
+                disable=quiet,
+            ) as bar:
 
                 def move(tokens: int, size: int) -> None:
                     if not bar.disable and bar.delay:

@@ -15,11 +15,11 @@ from spacy.cli._util import Arg, Opt
 
 from ..errors import CommandError
 from ..formats.atomic import replacing, writing
-from ..formats.paths import find_files, refuse_inside
+from ..modules.loading import files_of
 from ..text.stream import Report, read_documents
 from ..text.words import tokenizer_of
 from .console import msg, print_json, telling_if_stopped
-from .shared import DASH, TEXTS, Json, Lang, TextColumn, TextField, check_output, refuse_in_model, tell_bad_lines
+from .shared import DASH, TEXTS, Json, Lang, TextColumn, TextField, hold, tell_bad_lines
 
 if TYPE_CHECKING:
     from ..pretraining.scoring import Perplexities, Score
@@ -46,16 +46,12 @@ def evaluate(
     Carried state: it is read after the sentence before it. A word outside the vocabulary counts as <UNK>. The rows
     "without <UNK>" leave such words out.
     """
-    from ..pretraining.language_model import FILES, LanguageModel, folders_of
+    from ..pretraining.language_model import LanguageModel, softmax_folder
     from ..pretraining.scoring import evaluate_text, total
 
     report, streamed = Report(), per_sentence == DASH
     if per_sentence is not None and not streamed:
-        texts = [] if text == DASH else find_files(text)
-        check_output(per_sentence, [*(folder / name for folder in folders_of(model) for name in FILES), *texts])
-        refuse_in_model(per_sentence, model)
-        if text != DASH:
-            refuse_inside(text, per_sentence)
+        hold(per_sentence, [text, *files_of(model), *filter(None, [softmax_folder(model)])])
 
     lines, files = array("q"), dict[str, int]()  # of each sentence; how many sentences each file has
 

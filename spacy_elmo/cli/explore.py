@@ -36,8 +36,8 @@ from .shared import (
     TextColumn,
     TextField,
     bilm_of,
-    check_output,
     embedder_of,
+    hold,
     tell_bad_lines,
     write_text,
 )
@@ -78,11 +78,10 @@ def explore(
     chosen = [word.strip() for word in words.split(",") if word.strip()]
     if words and not chosen:
         raise CommandError(f"--words is {words!r}, which names no word. Expected words with commas between them.")
-    if parquet is not None and parquet.absolute().resolve() == output.absolute().resolve():
-        raise CommandError(f"--parquet is {parquet}, which is OUTPUT too. Expected two files: give another name.")
-    for path in filter(None, (output, parquet)):
-        check_output(path, texts or (), force=force)
     choice = bilm_of(model, pipeline=pipeline)
+    for path, begins in ((output, b"<!doctype html"), (parquet, b"PAR1")):
+        if path is not None:
+            hold(path, [*(texts or ()), *choice.files], force=force, begins=begins)
     nlp = load_pipe(pipeline)[0] if pipeline else blank(lang or choice.language)
     if texts:
         docs = _read(texts, nlp, choice, lang, text_column=text_column, text_field=text_field)

@@ -15,10 +15,10 @@ from spacy.util import load_model_from_config, registry
 from thinc.api import Config
 
 from ..errors import CommandError
-from ..modules.loading import OPTIONS, WEIGHTS, find_bilm, is_embedded, load_arrays
+from ..modules.loading import files_of, find_bilm, is_embedded, load_arrays
 from ..text.words import blank
 from .console import msg, quoted
-from .shared import DASH, BiLMName, Force, LangOfBiLM, check_output, write_text
+from .shared import DASH, BiLMName, Force, LangOfBiLM, hold, write_text
 
 ELMO, LINKER, SENTENCIZER = "elmo", "entity_linker", "sentencizer"
 # written down, because a look at the factories of all packages would slow down the start of every command
@@ -73,12 +73,10 @@ def init_config(
     if model is not None and inputs:
         raise CommandError("--model and a file of a biLM were given. Expected one of both: leave one out.")
     if model is not None and not is_embedded(model):
-        folder = find_bilm(model)
-        refuse_new_run(folder)
-        inputs = [folder / OPTIONS, folder / WEIGHTS]
+        refuse_new_run(find_bilm(model))
+        inputs = files_of(model)
     if output_file != DASH:
-        kept = [] if knowledge_base is None else list(knowledge_base.glob("*"))
-        check_output(output_file, [*inputs, *kept], force=force)
+        hold(output_file, [*inputs, *filter(None, [knowledge_base])], force=force)
     names = [name.strip() for name in string_to_list(pipeline)]
     bilm = BiLMChoice(model, None if options_file is None else str(options_file))
     paths = {"elmo_options": options_file, "elmo_weights": weight_file, "knowledge_base": knowledge_base}

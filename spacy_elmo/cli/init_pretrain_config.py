@@ -12,11 +12,10 @@ import typer
 from spacy.cli._util import Arg, Opt
 
 from ..errors import CommandError, CorpusError
-from ..formats.paths import find_files, refuse_inside
-from ..modules.loading import is_embedded
+from ..modules.loading import files_of, is_embedded
 from ..text.words import tokenizer_of
 from .console import escaped, msg, quoted
-from .shared import DASH, Force, Lang, check_output, refuse_in_model, write_text
+from .shared import DASH, Force, Lang, hold, write_text
 
 if TYPE_CHECKING:
     from ..pretraining.config import PretrainConfig
@@ -58,13 +57,8 @@ def init_pretrain_config(
 
     to_file, note = output_file != DASH, None
     if to_file:
-        check_output(output_file, force=force)
-        for source in filter(None, (train, heldout)):
-            try:
-                find_files(source)
-            except CorpusError:  # it may come later
-                continue
-            refuse_inside(source, output_file)
+        of_init = [] if init is None else files_of(init)
+        hold(output_file, [*filter(None, (train, heldout)), *of_init], force=force)
     for path in filter(None, (train, heldout, init)):
         if "${" in path:
             raise CommandError(
@@ -77,8 +71,6 @@ def init_pretrain_config(
             "size. Leave out --size, or --init if you want a new biLM."
         )
     words = None if init is None else find_init(init)  # the folder of its softmax and vocabulary
-    if init is not None and to_file and output_file.exists():
-        refuse_in_model(output_file, init)
     tokenizer_of(lang)  # so that a language which spaCy does not know is refused now
     paths = PathSettings("train" if train is None else train, heldout, init=init)
     if init is None:

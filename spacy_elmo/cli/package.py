@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from enum import Enum
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,13 +14,14 @@ from textwrap import indent
 from packaging.version import InvalidVersion, Version
 from spacy.cli._util import Arg, Opt
 
+from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError
-from ..formats.atomic import writing
+from ..formats.atomic import replacing, replacing_folder, writing
 from ..formats.names import GROUP as BILMS
 from ..formats.names import PUBLISHED
 from ..modules.loading import EMBEDDED
 from .console import msg, telling_if_stopped
-from .shared import MODEL, Force, folder_of_bilm
+from .shared import MODEL, Force, folder_of_bilm, hold
 
 Place = Enum("Place", {"inside": "inside", "apart": "apart", "none": "none"})
 Built = Enum("Built", {"wheel": "wheel", "sdist": "sdist", "none": "none"})
@@ -104,24 +105,17 @@ def package(
     if problem is not None:
         raise CommandError(f"{problem}.")
     folders = [name, f"{name}_softmax"] if softmax.value == "apart" else [name]
-    for target in (output / folder for folder in folders):
-        is_package = (target / f"spacy_elmo_{target.name}" / "__init__.py").is_file()
-        if target.exists() and not (force and is_package):
-            hint = ", or add --force to replace the package" if is_package else ""
-            raise CommandError(f"{target}: exists. Give another OUT{hint}.")
     told = f"stopped. Nothing was written to {output}."
+    for folder in folders:
+        marks = (f"spacy_elmo_{folder}/__init__.py",)
+        hold(output / folder, BiLMChoice(model).files, names=_names(folder), marks=marks, force=force)
     with telling_if_stopped(told), folder_of_bilm(model) as source, tempfile.TemporaryDirectory() as temporary:
         packed = Path(temporary) / "packed"
         pack(source, packed, bits=bits, softmax="none" if softmax.value == "none" else "float16")
-        with writing(output, CommandError):
-            output.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=output) as beside:
-                for folder in folders:
-                    _write(Path(beside), output, folder, name, packed, folders, str(number), licence)
-                for folder in folders:  # after all are complete
-                    if (output / folder).exists():
-                        (output / folder).rename(Path(beside) / f"{folder}.old")
-                    (Path(beside) / folder).rename(output / folder)
+        with ExitStack() as written, writing(output, CommandError):  # all are complete before the first appears
+            for folder in folders:
+                root = written.enter_context(replacing_folder(output / folder, _names(folder), CommandError))
+                _write(root, output, folder, name, packed, folders, str(number), licence)
     for folder in folders:
         msg.good(f"{output / folder}: written. Before you publish it, edit spacy_elmo_{folder}/{CARD}, its model card.")
         if build.value != "none":
@@ -130,10 +124,18 @@ def package(
         msg.warn("The package names no licence. The weights have that of their text: give --license.")
 
 
+def _names(folder: str) -> list[str]:
+    """Return the files that the folder of a package may have, but for its model card."""
+    from ..pretraining.language_model import COUNTS, DIGEST, FILES
+
+    module = f"spacy_elmo_{folder}"
+    return ["setup.cfg", "pyproject.toml", *(f"{module}/{file}" for file in ("__init__.py", *FILES, COUNTS, DIGEST))]
+
+
 def _write(
-    beside: Path, output: Path, folder: str, name: str, packed: Path, folders: list[str], version: str, licence: str
+    root: Path, output: Path, folder: str, name: str, packed: Path, folders: list[str], version: str, licence: str
 ) -> None:
-    """Write one of the folders of a package beside its place. Its model card is the one there, or the biLM's."""
+    """Write one of the folders of a package to `root`; its model card, that of the biLM, if there is none."""
     from ..pretraining.language_model import CARD, COUNTS, DIGEST, GROUP, SOFTMAX, WEIGHTS, WORDS, write_digest
 
     of_bilm, module = folder == name, f"spacy_elmo_{folder}"
@@ -153,16 +155,13 @@ def _write(
         "group": BILMS if of_bilm else GROUP,
         "name": name,
     }
-    root = beside / folder
     (root / module).mkdir(parents=True)
     for file in files - {CARD}:
         shutil.copyfile(packed / file, root / module / file)
     texts = {"setup.cfg": _SETUP, "pyproject.toml": _PYPROJECT, f"{module}/__init__.py": _INIT}
     for file, text in texts.items():
         (root / file).write_text(text.format(**about), encoding="utf8", newline="\n")
-    card = output / folder / module / CARD
-    if card.exists():
-        shutil.copyfile(card, root / module / CARD)
+    if (output / folder / module / CARD).exists():
         return
     own = of_bilm and (packed / CARD).exists()
     told = (packed / CARD).read_bytes() if own else "# {name}\n\n{description}.\n".format(**about).encode()
@@ -172,11 +171,19 @@ def _write(
 
 
 def _build(folder: Path, kind: str) -> None:
-    command = [sys.executable, "-m", "build", "--no-isolation", f"--{kind}", str(folder)]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        raise CommandError(
-            f"{folder}: the {kind} was not built ({(result.stderr or result.stdout).strip()[-300:]}). Expected "
-            "what builds it: pip install build setuptools wheel."
-        )
-    msg.good(", ".join(str(path) for path in sorted((folder / "dist").iterdir())))
+    with tempfile.TemporaryDirectory() as temporary:
+        # of a copy, since what an earlier build has left in a folder would get into the next one
+        copy, made = Path(temporary, folder.name), Path(temporary, "made")
+        shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(".git", "build", "dist", "*.egg-info"))
+        command = [sys.executable, "-m", "build", "--no-isolation", f"--{kind}", "--outdir", str(made), str(copy)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode:
+            raise CommandError(
+                f"{folder}: the {kind} was not built ({(result.stderr or result.stdout).strip()[-300:]}). Expected "
+                "what builds it: pip install build setuptools wheel."
+            )
+        (folder / "dist").mkdir(exist_ok=True)
+        for path in sorted(made.iterdir()):
+            with replacing(folder / "dist" / path.name, CommandError) as target:
+                shutil.copyfile(path, target)
+            msg.good(folder / "dist" / path.name)

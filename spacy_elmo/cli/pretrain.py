@@ -8,7 +8,7 @@ from spacy.cli._util import Arg, Opt
 from typer.core import TyperCommand
 
 from ..errors import CheckpointError, CommandError, ElmoError, OtherProcessError, SettingsError
-from ..formats.atomic import folder_lock
+from ..formats.atomic import lock
 from .console import telling_if_stopped
 
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # other options are settings
@@ -95,11 +95,11 @@ def _move_aside(output: Path, settings: Any) -> Path | None:
     check_new_run(settings, output)
     if not output.exists() or not any(output.iterdir()):
         return None
-    with folder_lock(output, CheckpointError):  # an active run would continue to write there
+    with lock(output, CheckpointError):  # an active run would continue to write there
         number = 1
         while (renamed := output.with_name(f"{output.name}.{number}")).exists():
             number += 1
-    output.rename(renamed)
+        output.rename(renamed)
     try:
         check_new_run(settings, output)
     except ElmoError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,11 +13,12 @@ from spacy.cli._util import Opt, parse_config_overrides
 from tqdm import tqdm
 
 from ..allennlp.embedder import SECONDS, ElmoEmbedder, Lines
-from ..errors import EMBED_SAME, FILE_NOT_REGULAR, CommandError
+from ..errors import CommandError
 from ..formats.atomic import replacing, writing
+from ..formats.outputs import output
 from ..modules.loading import Precision, find_bilm
 from ..text.stream import Report
-from .console import msg
+from .console import HELD, msg
 
 if TYPE_CHECKING:
     from ..corpus.bilm import BiLMChoice
@@ -73,29 +73,9 @@ def tell_bad_lines(report: Report) -> None:
         msg.warn(f"{report.n_bad:,} bad lines were left out", "\n".join(lines))
 
 
-def check_output(output: Path, inputs: Iterable[Path] = (), *, force: bool = True) -> None:
-    """Raise CommandError if a file can't be written, or is one of the inputs, before the work on it begins."""
-    if output.exists():
-        if any(path.exists() and output.samefile(path) for path in inputs):
-            raise CommandError(EMBED_SAME.format(path=output))
-        if not output.is_file():
-            raise CommandError(FILE_NOT_REGULAR.format(path=output, expected="the name of a file to write"))
-        if not force:
-            raise CommandError(f"{output}: exists. Give another file, or add --force to replace it.")
-    if not output.parent.is_dir():
-        raise CommandError(f"{output}: can't be written, because the folder {output.parent} does not exist.")
-
-
-def refuse_in_model(output: Path, model: str | os.PathLike[str]) -> None:
-    """Raise ElmoError if a file to write is in a folder of a biLM or of its run. model: a folder, or a name."""
-    from ..pretraining.language_model import folders_of
-
-    for folder in folders_of(model):
-        if Path(os.path.realpath(output)).is_relative_to(folder):
-            raise CommandError(
-                f"{output}: the file to write is in {folder}, which is the folder of the model, or that of the "
-                "run that made it. Expected a place outside: give another name."
-            )
+def hold(path: Path, inputs: Iterable[str | Path] = (), **settings: Any) -> None:
+    """Hold an output until the command ends. Raises CommandError as `check_output` does, which has the settings."""
+    HELD.get().enter_context(output(path, CommandError, inputs, **settings))
 
 
 @contextmanager

@@ -7,10 +7,9 @@ from pathlib import Path
 from spacy.cli._util import Arg, Opt
 
 from ..errors import ElmoError
-from ..formats.paths import refuse_inside
 from ..text.stream import Report, read_sentences
 from .console import msg, telling_if_stopped
-from .shared import DASH, TEXTS, Force, Lang, TextColumn, TextField, check_output, shown_bar, tell_bad_lines
+from .shared import DASH, TEXTS, Force, Lang, TextColumn, TextField, hold, shown_bar, tell_bad_lines
 
 
 def vocab(
@@ -33,9 +32,7 @@ def vocab(
     report = Report()
     streamed = output_file == DASH
     for path_of in (Path, counts_path) if not streamed else ():  # in this order: a path like "/" has no counts
-        if text != DASH:
-            refuse_inside(text, path_of(output_file))
-        check_output(path_of(output_file), force=force)
+        hold(path_of(output_file), [text], force=force)
     stopped = f"stopped. {output_file} was not written. If there was a file of that name before, it is unchanged."
     with redirect_stdout(sys.stderr) if streamed else nullcontext():
         try:

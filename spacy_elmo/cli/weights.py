@@ -11,9 +11,9 @@ from spacy.cli._util import Arg, Opt, import_code
 from ..errors import CommandError
 from ..formats.atomic import replacing, writing
 from ..pipeline.mixes import LearnedMix, learned_mixes
-from ..pipeline.saved import not_loaded
+from ..pipeline.saved import not_loaded, pipeline_folder
 from .console import msg, print_json
-from .shared import Code, Json
+from .shared import Code, Json, hold
 
 
 def weights(
@@ -27,6 +27,8 @@ def weights(
     A row for each component and place (input and output of its network): the layers' weights and gamma.
     """
     import_code(code)
+    if plot is not None:
+        hold(plot, [pipeline_folder(pipeline)])
     mixes = _read_mixes(pipeline)
     if plot is not None:
         plot_weights(mixes, plot)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,8 @@ from ..inference.engine import Engine, FrozenBiLM, token_batches
 from ..inference.words import CACHED_WORDS
 from ..models.shim import fingerprint_of
 from ..modules import Arrays
-from ..modules.loading import OPTIONS, Precision, card_language, dtype_of, find_bilm, load_arrays
-from ..pipeline.saved import is_pipeline, load_tokenizer, pipeline_weights
+from ..modules.loading import OPTIONS, Precision, card_language, dtype_of, files_of, find_bilm, load_arrays
+from ..pipeline.saved import is_pipeline, load_tokenizer, pipeline_folder, pipeline_weights
 from ..text.words import Tokenize, blank
 
 MAX_TOKENS = 8192  # of a batch; only a longer sentence, alone, has more
@@ -52,6 +53,15 @@ class BiLMChoice:
         if self.pipeline is None and self.model is not None and is_pipeline(self.model):
             return self.model
         return self.pipeline
+
+    @property
+    def files(self) -> list[Path]:
+        """The files of the biLM, or the folder of the saved pipeline."""
+        if self.saved_pipeline is not None:
+            return [pipeline_folder(self.saved_pipeline)]
+        return [Path(file) for file in (self.options_file, self.weight_file) if file] + (
+            [] if self.model is None else files_of(self.model)
+        )
 
     @property
     def named_language(self) -> str | None:

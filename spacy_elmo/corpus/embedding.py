@@ -10,15 +10,16 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, NoReturn, cast
 
-from ..errors import EMBED_SAME, PATH_FOLDER, CorpusError, SettingsError, shown
-from ..formats.atomic import folder_lock, remove_leftovers, writing
+from ..errors import CorpusError, SettingsError, shown
+from ..formats import outputs
+from ..formats.atomic import remove_leftovers, writing
 from ..formats.options import BiLMOptions
 from ..formats.paths import Name, expanded
 from ..models.types import is_whole
 from ..text.files import sources_of
 from ..text.stream import Item, read_items
 from .bilm import BiLMChoice
-from .manifest import SHARDS, Manifest, ShardFacts, Summary, refuse_foreign
+from .manifest import MANIFEST, SHARDS, SKIPPED, Manifest, ShardFacts, Summary, refuse_foreign
 from .shards import Format, OnProgress, Shard, ShardSettings, ShardWriter, cut, digest_of
 from .workers import connected, run_cluster, run_workers
 from .writing import FORMATS, SUFFIXES, Layers, Selection
@@ -157,10 +158,12 @@ def embed(
     summary, path = Summary(target.path, target.format), target.path
     items = _announced(read_items(sources, text_column), progress)
     if not target.single:
-        _embed_into_folder(items, settings, summary, engine, address, workers, shard_size, resume, progress)
+        # of an input folder that has the output only these files are read
+        with outputs.output(
+            path, CorpusError, [*(file for file, _ in sources), *bilm.files], names=(MANIFEST, SKIPPED, SHARDS)
+        ):
+            _embed_into_folder(items, settings, summary, engine, address, workers, shard_size, resume, progress)
         summary.refuse_nothing(names)
-    elif any(path.exists() and file.exists() and path.samefile(file) for file, _ in sources):
-        raise CorpusError(EMBED_SAME.format(path=path))
     else:
         facts = ShardFacts(0, path.name, 0, "")
 
@@ -168,7 +171,8 @@ def embed(
             summary.add(facts)
             summary.refuse_nothing(names)
 
-        ShardWriter(settings).write_file(items, path, facts, refuse, progress, check)
+        with outputs.output(path, CorpusError, [*names, *bilm.files]):
+            ShardWriter(settings).write_file(items, path, facts, refuse, progress, check)
     summary.seconds = time.monotonic() - begun
     return summary
 
@@ -226,8 +230,6 @@ def _embed_into_folder(
     progress: OnProgress,
 ) -> None:
     folder = summary.output
-    if folder.exists() and not folder.is_dir():
-        raise CorpusError(PATH_FOLDER.format(path=folder))
     writer = ShardWriter(settings)  # before the folder is made, so that wrong settings leave nothing
     decisive = {
         "format": settings.format,
@@ -245,8 +247,7 @@ def _embed_into_folder(
             held.enter_context(connected(address))  # before the folder is made, for the same reason
         with writing(folder, CorpusError):
             folder.mkdir(parents=True, exist_ok=True)
-            refuse_foreign(folder)  # before the lock is written there
-        held.enter_context(folder_lock(folder, CorpusError))
+            refuse_foreign(folder)
         manifest = Manifest(folder, decisive, resume, shard_size is None)
 
         def done(facts: ShardFacts, size: int) -> None:

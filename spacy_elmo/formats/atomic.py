@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import shutil
 import sys
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from ..errors import FILE_UNWRITABLE, ElmoError
@@ -19,13 +20,44 @@ from .paths import expanded
 _NAME_BYTES = 150
 
 
+# by real paths: what this process alone writes, and temporary files and folders of it
+_held: set[Path] = set()
+_temporary: set[Path] = set()
+
+
 @contextmanager
 def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[Path]:
     """Yield a temporary path; move the file from there to `path`, or the target of this link, if the block succeeds.
 
-    Raises `error` if that is no regular file, or what this process prints to, or if it can't be written.
+    Raises `error` as `file_to_write` and `lock` do, or if the file can't be written.
     """
-    target = Path(os.path.realpath(expanded(path)))
+    target = file_to_write(path, error)
+    with _unfinished(target, error) as temporary:
+        yield temporary
+        with writing(target, error):
+            os.replace(temporary, target)
+
+
+@contextmanager
+def _unfinished(target: Path, error: type[ElmoError]) -> Iterator[Path]:
+    """Yield a temporary path for a target whose lock is held. What is there at the end is deleted."""
+    with nullcontext() if target in _held else lock(target, error):
+        temporary = _beside(target, f"{uuid.uuid4().hex}.tmp")
+        _temporary.add(temporary)
+        try:
+            yield temporary
+        finally:
+            _temporary.discard(temporary)
+            with suppress(OSError):  # a file system that can't be written refuses this even if there is no such file
+                _delete(temporary)
+
+
+def file_to_write(path: str | os.PathLike[str], error: type[ElmoError]) -> Path:
+    """Return where a file is to be written: `path`, or the target of this link.
+
+    Raises `error` if its folder is missing, or if that is no regular file, or what this process prints to.
+    """
+    target = real(path)
     if not target.parent.is_dir():
         raise error(f"{target}: can't be written, because the folder {target.parent} does not exist.")
     if target.exists() and not target.is_file():  # a folder, a pipe, or a device such as /dev/null
@@ -33,17 +65,23 @@ def replacing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[
         raise error(FILE_UNWRITABLE.format(path=target, reason=reason))
     if is_output(target):  # as /dev/stdout is, with > file
         raise error(f"{target}: standard output or standard error goes to it. Expected the name of another file.")
-    name = f".{uuid.uuid4().hex}.tmp"
-    if len(os.fsencode(target.name)) <= _NAME_BYTES:
-        name = f".{target.name}{name}"
-    temporary = target.parent / name
-    try:
-        yield temporary
-        with writing(target, error):
-            os.replace(temporary, target)
-    finally:
-        with suppress(OSError):  # a file system that can't be written refuses this even if there is no such file
-            temporary.unlink(missing_ok=True)
+    return target
+
+
+def real(path: str | os.PathLike[str]) -> Path:
+    """Return a path of the user without links. (`Path.resolve` fails if links loop.)"""
+    return Path(os.path.realpath(expanded(path)))
+
+
+def _beside(target: Path, end: str) -> Path:
+    """Return a hidden path with the name of a target: beside it, or inside of a folder where that is not possible."""
+    # files can't be moved to another file system
+    if target.is_dir() and (os.path.ismount(target) or not os.access(target.parent, os.W_OK)):
+        return target / f".{end}"
+    name = target.name
+    if len(os.fsencode(name)) > _NAME_BYTES:
+        name = hashlib.sha256(os.fsencode(name)).hexdigest()[:32]
+    return target.parent / f".{name}.{end}"
 
 
 def is_output(path: Path) -> bool:
@@ -79,14 +117,9 @@ def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: 
     A new folder appears at once. In an old one files are replaced one by one, and those of `names` that are not written
     are deleted: if the process is killed meanwhile, is_unfinished(path) is true until it is replaced again.
     """
-    folder = Path(os.path.realpath(expanded(path)))
-    # files can't be moved to another file system
-    parent = folder if os.path.ismount(folder) else folder.parent
-    temporary = parent / f".{uuid.uuid4().hex}.tmp"
-    missing: list[Path] = []
-    try:
+    folder = real(path)
+    with _unfinished(folder, error) as temporary:
         with writing(folder, error):
-            missing = [above for above in temporary.parents if not above.exists()]
             temporary.mkdir(parents=True)
         try:
             yield temporary
@@ -98,11 +131,6 @@ def replacing_folder(path: str | os.PathLike[str], names: Iterable[str], error: 
                 _replace_files(temporary, folder, names)
             else:
                 os.rename(temporary, folder)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        for above in missing:  # the inner ones first
-            with suppress(OSError):  # not empty, as after a success
-                above.rmdir()
 
 
 def _replace_files(source: Path, folder: Path, names: Iterable[str]) -> None:
@@ -111,12 +139,15 @@ def _replace_files(source: Path, folder: Path, names: Iterable[str]) -> None:
         if not (source / name).exists():
             (folder / name).unlink(missing_ok=True)
     for path in source.iterdir():
-        os.replace(path, folder / path.name)
+        if path.is_dir() and (folder / path.name).is_dir():
+            _replace_files(path, folder / path.name, ())
+        else:
+            os.replace(path, folder / path.name)
     (folder / UNFINISHED).unlink()
 
 
-# names of incomplete or replaced files and folders, here and in pretraining/prepared.py
-_NAME = re.compile(r"\.(.+\.)?[0-9a-f]{32}\.(tmp|old)")
+# names of incomplete or replaced files and folders; those of earlier versions may lack the name of what they are for
+_NAME = re.compile(r"\.((?P<name>.+)\.)?[0-9a-f]{32}\.(tmp|old)")
 
 
 def is_leftover(name: str) -> bool:
@@ -125,25 +156,26 @@ def is_leftover(name: str) -> bool:
 
 
 def remove_leftovers(folder: Path, error: type[ElmoError]) -> None:
-    """Delete temporary files in a folder, and in those directly inside it, where no other process may write."""
+    """Delete temporary files in a folder that this process holds, and in those directly inside it.
+
+    A file that another process is writing there stays.
+    """
     with writing(folder, error):
         for path in [*folder.glob(".*"), *folder.glob("*/.*")]:
-            if not is_leftover(path.name):
+            if not (left := _NAME.fullmatch(path.name)):
                 continue
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
+            if left["name"] and (path.parent / f".{left['name']}.lock").exists():
+                with suppress(error), _locked(path.parent / left["name"], error):
+                    pass
             else:
-                path.unlink(missing_ok=True)
+                _delete(path)
 
 
-def remove_leftovers_of(path: Path, error: type[ElmoError]) -> None:
-    """Delete what killed processes left of one file (see `replacing`), which no other process may be writing."""
-    target = Path(os.path.realpath(expanded(path)))
-    name = re.compile(rf"\.+{re.escape(target.name)}\.(.+\.)?[0-9a-f]{{32}}\.tmp")
-    with writing(path, error):
-        for other in target.parent.iterdir() if target.parent.is_dir() else ():
-            if name.fullmatch(other.name):
-                other.unlink(missing_ok=True)
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 if sys.platform == "win32":
@@ -151,7 +183,10 @@ if sys.platform == "win32":
 
     def _lock(descriptor: int) -> None:
         os.lseek(descriptor, 1 << 30, os.SEEK_SET)  # far after the process number, since locked bytes can't be read
-        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        finally:
+            os.lseek(descriptor, 0, os.SEEK_SET)
 else:
     import fcntl
 
@@ -159,33 +194,85 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-@contextmanager
-def folder_lock(folder: Path, error: type[ElmoError]) -> Iterator[None]:
-    """Hold the lock of a folder during a `with` block, after deleting the incomplete files of killed processes.
+# of file systems without locks
+_NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOLCK)
 
-    Nothing is locked or deleted on a file system without locks. Raises `error`, with the process that holds the lock.
+
+@contextmanager
+def lock(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[None]:
+    """Hold the lock of a file or folder to be written, which may be missing, during a `with` block.
+
+    The lock is on a hidden file beside it, which is deleted at the end. A process that is killed frees it. First, what
+    killed processes left of the file or folder is deleted. Nothing is locked or deleted on a file system without locks.
+    Raises `error`, with the process that holds the lock.
     """
-    path = folder / ".lock"
-    with writing(path, error):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-    try:
+    target = real(path)
+    if target in _held:
+        raise error(f"{target}: this process writes there already. Expected another output: change one of the two.")
+    if (_held | _temporary).isdisjoint((target, *target.parents)):
+        with _locked(target, error):
+            yield
+    else:  # this process holds the folder that it is in
+        yield
+
+
+@contextmanager
+def _locked(target: Path, error: type[ElmoError]) -> Iterator[None]:
+    file = _beside(target, "lock")
+    missing = [above for above in file.parents if not above.exists()]
+    with ExitStack() as ending:
+        for above in reversed(missing):
+            ending.callback(_try, above.rmdir)  # not empty after a success
+        with writing(target, error):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            while not _lock_file(file, target, ending, error):
+                pass
+        _held.add(target)
+        ending.callback(_held.discard, target)
+        yield
+
+
+def _try(delete: Callable[[], None]) -> None:
+    with suppress(OSError):
+        delete()
+
+
+def _lock_file(file: Path, target: Path, ending: ExitStack, error: type[ElmoError]) -> bool:
+    """Open and lock a file until the end of `ending`. False: it was deleted meanwhile. Raises `error` and OSError."""
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+    with ExitStack() as opened:
+        opened.callback(os.close, descriptor)
         try:
             _lock(descriptor)
-            with writing(path, error):
-                os.ftruncate(descriptor, 0)
-                os.lseek(descriptor, 0, os.SEEK_SET)
-                os.write(descriptor, f"{os.getpid()}\n".encode())
-            remove_leftovers(folder, error)
         except (BlockingIOError, PermissionError) as reason:
             number = os.read(descriptor, 32).decode("ascii", "replace").strip()
             holder = f"the process {number}" if number.isdecimal() else "a process that has just begun"
             raise error(
-                f"{path.parent}: another run writes there, {holder}. Wait until it ends, stop it, or give another "
-                "output folder."
+                f"{target}: another run writes there, {holder}. Wait until it ends, stop it, or give another output."
             ) from reason
         except OSError as reason:
-            if reason.errno not in (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP):  # of file systems without locks
-                raise error(FILE_UNWRITABLE.format(path=path, reason=reason)) from reason
-        yield
-    finally:
-        os.close(descriptor)
+            if reason.errno not in _NO_LOCKS:
+                raise
+        else:
+            # the process that held it before may have deleted it
+            if not (file.exists() and os.path.samestat(os.fstat(descriptor), file.stat())):
+                return False
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"{os.getpid()}\n".encode())
+            _remove_leftovers_of(target, error)
+        if os.name == "nt":  # where no open file can be deleted
+            ending.callback(_try, file.unlink)
+        ending.push(opened.pop_all())
+        if os.name != "nt":  # before it is closed, so that nobody else has locked it
+            ending.callback(_try, file.unlink)
+    return True
+
+
+def _remove_leftovers_of(target: Path, error: type[ElmoError]) -> None:
+    example = _beside(target, "")
+    of_target = re.compile(rf"\.*{re.escape(example.name)}([0-9a-f]{{32}}\.tmp\.)*[0-9a-f]{{32}}\.tmp")
+    for path in example.parent.iterdir():
+        if of_target.fullmatch(path.name):
+            _delete(path)
+    if target.is_dir():
+        remove_leftovers(target, error)

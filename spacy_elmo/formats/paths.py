@@ -121,21 +121,3 @@ def _raise(error: OSError) -> None:
 
 def _n_hidden(path: Path) -> int:
     return sum(part.startswith(".") for part in path.parts)
-
-
-def refuse_inside(
-    source: str | os.PathLike[str], target: str | os.PathLike[str], output: str | os.PathLike[str] | None = None
-) -> None:
-    """Raise CorpusError if the file or folder to be written, `target`, would belong to a source (see `find_files`)."""
-    with _usable(source):
-        root, resolved = (
-            Path(os.path.realpath(expanded(path))) for path in (source, target)
-        )  # resolve() fails if links loop
-    inside = resolved.is_relative_to(root)
-    if not inside and glob.has_magic(str(source)):
-        inside = any(file.resolve().is_relative_to(resolved) for file in find_files(source, output))
-    if inside:
-        raise CorpusError(
-            f"{target}: the output is inside {source}, which is the input. Expected a place outside: give "
-            "another path. Otherwise the output would be read as text the next time."
-        )

@@ -66,7 +66,8 @@ File = str | os.PathLike[str]
 Arrays = dict[str, npt.NDArray[np.float32]]  # weights by parameter name
 EMBEDDED = "en_core"
 OPTIONS, WEIGHTS = "options.json", "weights.hdf5"
-BEST = "model-best"  # in the folder of a pretraining run
+BEST, RUN = "model-best", "run.json"  # in the folder of a pretraining run
+_FILES = (OPTIONS, WEIGHTS, "softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy", "README.md")
 _PACKED = (".zip", ".gz", ".tgz", ".tar", ".bz2", ".xz", ".zst", ".7z")
 
 
@@ -186,6 +187,12 @@ def find_bilm(bilm: File) -> Path:
     if not (can_name_bilm(bilm) or is_expected) or (hides and not (folder / OPTIONS).exists()):
         raise unknown_bilm_error(bilm)
     return folder
+
+
+def files_of(bilm: File) -> list[Path]:
+    """Return the files of a biLM, which may be missing, and the folder of the run that wrote it. Raises ElmoError."""
+    folder = find_bilm(bilm)
+    return [*(folder / name for name in _FILES), *([folder.parent] if (folder.parent / RUN).is_file() else [])]
 
 
 def _folder_of(bilm: File, file: str) -> Path:

@@ -63,10 +63,15 @@ def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:
     return nlp, pipes
 
 
+def pipeline_folder(pipeline: str) -> Path:
+    """Return the folder of a saved pipeline, which may be that of a package."""
+    return util.get_package_path(pipeline) if is_package(pipeline) else expanded(pipeline)
+
+
 def load_tokenizer(pipeline: str) -> Language:
     """Return a saved pipeline without its pipes, for its tokenizer. Raises CommandError if it can't be loaded."""
     try:
-        folder = util.get_package_path(pipeline) if is_package(pipeline) else expanded(pipeline)
+        folder = pipeline_folder(pipeline)
         meta = util.get_model_meta(folder)
         return spacy.load(folder, exclude=[*meta["pipeline"], *meta.get("disabled", [])])
     except Exception as error:  # a damaged folder fails anywhere in spaCy

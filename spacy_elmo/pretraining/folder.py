@@ -14,7 +14,8 @@ import torch
 from ..errors import CorpusError, ElmoError, SettingsError
 from ..formats.atomic import replacing, writing
 from ..formats.options import read_options
-from ..formats.paths import find_files, refuse_inside, sha256_of
+from ..formats.outputs import check_output
+from ..formats.paths import find_files, sha256_of
 from ..formats.weights import read_weights
 from ..modules import BiLM
 from ..modules.loading import card_language, find_bilm, is_embedded
@@ -30,6 +31,7 @@ from .vocabulary import SPECIAL, UNKNOWN, Vocabulary, count_words, least_count, 
 CONFIG, METRICS, CURVE = "config.cfg", "metrics.jsonl", "curve.png"
 TRAIN_TEXT, HELDOUT_TEXT = "corpus", "heldout"
 WRITTEN = (CONFIG, *files.FILES, files.COUNTS, METRICS, CURVE, files.BEST, files.LAST)
+_MARKS = (files.RUN, f"{TRAIN_TEXT}/{META}", CHECKPOINTS)  # it may have been stopped while its text was prepared
 
 # What a new run is refused for, before anything is written or moved
 
@@ -40,8 +42,7 @@ def has_checkpoint(output: Path) -> bool:
 
 
 def _is_run(output: Path) -> bool:
-    # it may have been stopped while its text was prepared
-    return any(path.exists() for path in (output / files.RUN, output / TRAIN_TEXT / META, output / CHECKPOINTS))
+    return any((output / name).exists() for name in _MARKS)
 
 
 def refuse_other_folder(output: Path, restart: bool = True) -> None:
@@ -56,20 +57,15 @@ def refuse_other_folder(output: Path, restart: bool = True) -> None:
 
 def check_new_run(config: PretrainConfig, output: Path) -> None:
     """Refuse a new run by all that can be checked without reading a text. Raises ElmoError."""
-    foreign = [] if _is_run(output) else [name for name in WRITTEN if (output / name).exists()]
-    if foreign:
-        raise SettingsError(
-            f"{output}: holds {', '.join(foreign[:3])}, but no run.json, so it is not the folder of a run, which would "
-            "replace these files. Expected a new folder, or that of a run: give another one."
-        )
     paths = config.paths
-    for name, source in (("train", paths.train), ("heldout", paths.heldout)):
+    texts = {name: source for name in ("train", "heldout") if (source := getattr(paths, name)) is not None}
+    for name, source in texts.items():
         try:
-            if source is not None:
-                find_files(source, output)
-                refuse_inside(source, output, output)
+            find_files(source, output)
         except CorpusError as error:
             raise CorpusError(f"paths.{name}: {error}") from error
+    settings: dict[str, Any] = {"names": WRITTEN, "marks": _MARKS, "beside": True, "left_out": True}
+    check_output(output, SettingsError, texts.values(), **settings)
     if paths.vocabulary is not None and not Path(paths.vocabulary).is_file():
         refuse("paths.vocabulary", paths.vocabulary, "a file that is there, with one word a line")
     words = _words_file(paths)

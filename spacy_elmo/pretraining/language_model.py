@@ -19,6 +19,7 @@ from ..modules import BiLM
 from ..modules.loading import BEST as BEST
 from ..modules.loading import EMBEDDED, embedded_files, find_bilm, is_embedded
 from ..modules.loading import OPTIONS as OPTIONS
+from ..modules.loading import RUN as RUN
 from ..modules.loading import WEIGHTS as WEIGHTS
 from ..modules.softmax import AdaptiveSoftmax, OutputLayer, Softmax
 from .vocabulary import Vocabulary
@@ -66,7 +67,6 @@ SOFTMAX, WORDS = "softmax.hdf5", "vocabulary.txt"
 COUNTS = "vocabulary.counts.npy"  # may be missing
 CARD = "README.md"  # may be missing
 LAST = "model-last"  # in the folder of a run, beside BEST
-RUN = "run.json"  # in the folder of a run
 FILES = (OPTIONS, WEIGHTS, SOFTMAX, WORDS)
 
 
@@ -93,12 +93,6 @@ def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
     if (folder / SOFTMAX).exists():
         return folder
     return package_folder(os.fspath(model), folder / WEIGHTS) or folder
-
-
-def folders_of(model: str | os.PathLike[str]) -> set[Path]:
-    """Return the folders in which a model's files are: of the biLM, of its softmax, and of the run that wrote them."""
-    folders = {Path(os.path.realpath(folder)) for folder in (find_bilm(model), softmax_folder(model)) if folder}
-    return folders | {folder.parent for folder in folders if (folder.parent / RUN).is_file()}
 
 
 def has_softmax(model: str | os.PathLike[str]) -> bool:

@@ -13,11 +13,12 @@ import numpy.typing as npt
 import torch
 
 from ..errors import CommandError, WeightsError, shown
-from ..formats.atomic import is_unfinished, replacing_folder, writing
+from ..formats import outputs
+from ..formats.atomic import real, replacing_folder, writing
 from ..formats.hdf5 import Floats
 from ..formats.options import read_options, write_options
 from ..formats.weights import read_weights, write_weights
-from ..modules.loading import find_bilm, is_embedded
+from ..modules.loading import files_of, find_bilm, is_embedded
 from . import language_model as files
 from .language_model import LanguageModel, has_softmax, refuse_new_run, softmax_folder, write_output_layer
 from .vocabulary import Vocabulary
@@ -147,7 +148,20 @@ def pack(
     """
     folder = find_bilm(model)
     refuse_new_run(folder)
-    _check_output(folder, output, force)
+    run = real(output)
+    run = run.parent if run.name in (files.BEST, files.LAST) else run
+    if (run / files.RUN).is_file():  # a biLM in it would hide the model-best of the run, or replace it
+        raise CommandError(
+            f"{run}: the folder of a pretraining run. Expected a folder of its own for the packed model: change OUT."
+        )
+    names = (*files.FILES, files.COUNTS, files.CARD)
+    with outputs.output(output, CommandError, files_of(model), names=names, marks=(files.OPTIONS,), force=force):
+        return _pack(model, folder, output, mantissa_bits, softmax, bits)
+
+
+def _pack(
+    model: str | os.PathLike[str], folder: Path, output: Path, mantissa_bits: int, softmax: str, bits: int | None
+) -> Packed:
     options = read_options(folder / files.OPTIONS)
     arrays = read_weights(folder / files.WEIGHTS, options, untrusted=not is_embedded(model))
     rounded = {name: _rounded(name, values, mantissa_bits, bits) for name, values in arrays.items()}
@@ -201,28 +215,6 @@ def _relative_change(before: Mapping[str, Floats], after: Mapping[str, Floats]) 
         largest = max(largest, float(change.max(initial=0.0)))
         total, n = total + float(change.sum()), n + change.size
     return largest, total / max(1, n)
-
-
-def _check_output(folder: Path, output: Path, force: bool) -> None:
-    output = output.resolve()  # also of missing/../m
-    if output.exists() and not output.is_dir():
-        raise CommandError(f"{output}: a file. Expected the name of a folder: change OUT.")
-    if output.exists() and folder.exists() and output.samefile(folder):
-        raise CommandError(
-            f"{output}: the folder to read and the folder to write are the same. Expected another folder for the "
-            "packed model: change OUT."
-        )
-    run = output.parent if output.name in (files.BEST, files.LAST) else output
-    if (run / files.RUN).is_file():  # a biLM in it would hide the model-best of the run, or replace it
-        raise CommandError(
-            f"{run}: the folder of a pretraining run. Expected a folder of its own for the packed model: change OUT."
-        )
-    if output.exists() and any(output.iterdir()):
-        is_bilm = (output / files.OPTIONS).is_file() or is_unfinished(output)
-        if not is_bilm and any(not path.name.startswith(".") for path in output.iterdir()):  # a README.md would be lost
-            raise CommandError(f"{output}: has files, but no biLM. Expected a new folder: change OUT.")
-        if not force:
-            raise CommandError(f"{output}: exists. Give another folder, or add --force to replace the biLM in it.")
 
 
 def _size(name: str, folders: list[Path]) -> int:

@@ -21,8 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CorpusError, shown
-from ..formats.atomic import UNFINISHED, is_unfinished, replacing_folder, writing
-from ..formats.paths import Name, expanded, refuse_inside
+from ..formats import outputs
+from ..formats.atomic import is_unfinished, replacing_folder, writing
+from ..formats.paths import Name, expanded
 from ..text.files import STANDARD_INPUT, sources_of
 from ..text.stream import BadLine, Fields, Report, read_sentences
 from .text import heldout_sentences
@@ -202,27 +203,21 @@ def prepare(
     source and all others: see `read_sentences`. output: a folder whose files do not belong to the source.
     """
     folder = expanded(folder)
-    refuse_inside(source, folder, output)
     report = Report()
     meta = Meta(report, source_files(source, output), language, "", text_column, text_field)
-    with writing(folder, CorpusError):
-        present = {path.name for path in folder.iterdir()} if folder.exists() else set()
-    if foreign := sorted(present - {*FILES, UNFINISHED}):
-        raise CorpusError(
-            f"{folder}: holds {', '.join(foreign[:3])}, which is not part of a prepared corpus. Expected a new folder, "
-            "or that of a prepared corpus, which is replaced: give another one."
-        )
-    with suppress(CorpusError):  # there is none, or it is damaged
-        earlier = PreparedCorpus(folder)
-        if earlier.meta.is_of(meta):
-            return earlier
-        del earlier  # Windows replaces no file that is mapped
-    with replacing_folder(folder, FILES, CorpusError) as temporary, writing(folder, CorpusError):
-        fields: Fields = {"text_column": text_column, "text_field": text_field}
-        write_corpus(read_sentences(source, language, report, output=output, **fields), temporary, meta)
-        for name in FILES:
-            with (temporary / name).open("rb+") as file:
-                os.fsync(file.fileno())
+    left_out = output is not None
+    with outputs.output(folder, CorpusError, [source], names=FILES, marks=(META,), left_out=left_out):
+        with suppress(CorpusError):  # there is none, or it is damaged
+            earlier = PreparedCorpus(folder)
+            if earlier.meta.is_of(meta):
+                return earlier
+            del earlier  # Windows replaces no file that is mapped
+        with replacing_folder(folder, FILES, CorpusError) as temporary, writing(folder, CorpusError):
+            fields: Fields = {"text_column": text_column, "text_field": text_field}
+            write_corpus(read_sentences(source, language, report, output=output, **fields), temporary, meta)
+            for name in FILES:
+                with (temporary / name).open("rb+") as file:
+                    os.fsync(file.fileno())
     return PreparedCorpus(folder)
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import CHECKPOINT_PARTS, CheckpointError, ElmoError, SettingsError, WeightsError
-from ..formats.atomic import folder_lock, writing
+from ..formats.atomic import lock, writing
 from ..formats.characters import too_long
 from ..formats.options import BiLMOptions
 from ..formats.paths import find_files
@@ -61,9 +61,9 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcom
             if group.first:
                 if not has_checkpoint(output):
                     check_new_run(config, output)
+                resources.enter_context(lock(output, CheckpointError))
                 with writing(output, CheckpointError):
                     output.mkdir(parents=True, exist_ok=True)
-                resources.enter_context(folder_lock(output, CheckpointError))
                 run = open_run(config, output)
         with group.together():
             run = run or open_run(config, output, first=False)

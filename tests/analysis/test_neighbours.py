@@ -48,7 +48,7 @@ def test_a_stopped_process_leaves_nothing(
 
 
 def test_what_is_in_the_folder(index: WordIndex, text: Path, tmp_path: Path, embedder: ElmoEmbedder) -> None:
-    with pytest.raises(CorpusError, match="has an index"):
+    with pytest.raises(CorpusError, match=r"index: exists\. Give another folder, or add --force"):
         build_index(text, index.folder, embedder)
     build_index(text, index.folder, embedder, layer=0, replace=True)
     assert WordIndex(index.folder, embedder).header.layer == 0
@@ -56,9 +56,9 @@ def test_what_is_in_the_folder(index: WordIndex, text: Path, tmp_path: Path, emb
     build_index(text, tmp_path / "empty", embedder)
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "a.txt").touch()
-    with pytest.raises(CorpusError, match=r"holds a\.txt, and no index"):
+    with pytest.raises(CorpusError, match=r"holds a\.txt, but no index\.json"):
         build_index(text, tmp_path / "letters", embedder, replace=True)
-    with pytest.raises(CorpusError, match="a folder"):
+    with pytest.raises(CorpusError, match="is no folder"):
         build_index(text, text, embedder)
     with pytest.raises(CorpusError, match="inside"):
         build_index(tmp_path, tmp_path / "new", embedder)

@@ -161,7 +161,7 @@ def test_data_that_were_changed(data: list[str]) -> None:
         ({"--dev": "table.csv"}, "such as a table, or texts with entities by offsets, write the docs to a .spacy file"),
         ({"--dev": "offsets.json"}, "not read ('paragraphs'). Expected"),
         ({"--pipeline": "tagger"}, "its trainings had pipeline = ner, but now it is tagger. Expected the same"),
-        ({"--pipeline": "parser"}, "out: has files, but no scores.json"),
+        ({"--pipeline": "parser"}, "out: holds mine.json, but no scores.json"),
         ({"--pipeline": "sentencizer"}, "no component that is trained"),
         ({"--pipelin": "ner"}, "--pipelin: expected a setting in a section"),
         ({"--training.max_step": "5"}, "training.max_step is no setting. Expected one of accumulate_gradient"),

@@ -86,8 +86,8 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         thread.join()
 
 
-def get(url: str, to: Path, sha256: str = SHA256, code: int = 0) -> str:
-    return run("elmo", "download", url, "--sha256", sha256, "--to", to, code=code)
+def get(url: str, to: Path, sha256: str = SHA256, *options: str, code: int = 0) -> str:
+    return run("elmo", "download", url, "--sha256", sha256, "--to", to, *options, code=code)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -108,7 +108,8 @@ def test_a_file_is_put_into_a_new_folder(server: Server, tmp_path: Path) -> None
 
 def test_what_fails_leaves_the_earlier_file(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "weights.hdf5").write_bytes(b"earlier")
-    assert f"is {SHA256}. Expected {OTHER}" in get(server.url(), tmp_path, OTHER, code=1)
+    assert "exists. Give another file, or add --force" in get(server.url(), tmp_path, code=1)
+    assert f"is {SHA256}. Expected {OTHER}" in get(server.url(), tmp_path, OTHER, "--force", code=1)
     for answer, told in (
         (cut, "run the same command again"),
         (lambda handler: handler.start(404, Content_Length=0), "answered 404 Not Found. Expected 200 and the file"),
@@ -118,8 +119,8 @@ def test_what_fails_leaves_the_earlier_file(server: Server, tmp_path: Path, monk
         ),
     ):
         server.answers = [answer]
-        assert told in get(server.url(), tmp_path, code=1)
-    assert "no file arrived" in get("http://127.0.0.1:9/weights.hdf5", tmp_path, code=1)
+        assert told in get(server.url(), tmp_path, SHA256, "--force", code=1)
+    assert "no file arrived" in get("http://127.0.0.1:9/weights.hdf5", tmp_path, SHA256, "--force", code=1)
 
     def stop(*arguments: object) -> None:
         raise KeyboardInterrupt
@@ -127,11 +128,11 @@ def test_what_fails_leaves_the_earlier_file(server: Server, tmp_path: Path, monk
     with monkeypatch.context() as patch:
         patch.setattr(fetching.os, "fsync", stop)
         server.answers = [whole]
-        assert "stopped. Nothing is kept" in get(server.url(), tmp_path, code=130)
+        assert "stopped. Nothing is kept" in get(server.url(), tmp_path, SHA256, "--force", code=130)
     assert contents(tmp_path) == {"weights.hdf5": b"earlier"}
     monkeypatch.setattr(fetching, "PAUSES", (0.0, 0.0))
     server.answers, server.asked = [cut, cut, whole], []
-    get(server.url(), tmp_path)  # the third attempt
+    get(server.url(), tmp_path, SHA256, "--force")  # the third attempt
     assert len(server.asked) == 3
     assert contents(tmp_path) == {"weights.hdf5": CONTENT}
 

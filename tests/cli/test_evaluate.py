@@ -184,7 +184,7 @@ def test_a_language_and_bad_lines(model: Path, tmp_path: Path) -> None:
         (("{tmp}/model", "{text}", "--per-sentence", "{text}"), "text.txt"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/weights.hdf5"), "the file to write are the same"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/gone/scores.tsv"), "gone does not exist"),
-        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/link.tsv"), "the folder of the model"),
+        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/link.tsv"), "the file to write are the same"),
         (("{tmp}/model", "{tmp}/texts", "--per-sentence", "{text}"), "the file to write are the same"),
     ],
 )

@@ -290,7 +290,7 @@ def test_the_language_of_the_bilms_card(tmp_path: Path) -> None:
         ("ner --options-file gone.json --weight-file weights.hdf5", "no such file"),
         ("ner --options-file options.json --weight-file weights.hdf5 weights.hdf5 --force", "the same"),
         ("ner --model a$b", "has $, with which a variable begins in a config"),
-        ("ner no/task.cfg", "the folder no does not exist"),
+        ("ner no/task.cfg", "/no does not exist"),
         ("ner mine.cfg", "exists. Give another file, or add --force"),
     ],
 )

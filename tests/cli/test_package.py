@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import os
 import sys
 import warnings
 import zipfile
@@ -86,8 +87,30 @@ def test_an_existing_package(model: Path, tmp_path: Path) -> None:
     assert card.read_text(encoding="utf8") == "edited"
     assert "version = 1!2.0b1+local\n" in (tmp_path / "out" / "la" / "setup.cfg").read_text(encoding="utf8")
     (tmp_path / "out" / "other").mkdir()
-    assert "exists" in run("package", model, tmp_path / "out", "--name", "other", "--force", code=1)
+    (tmp_path / "out" / "other" / "setup.cfg").write_text("mine", encoding="utf8")
+    told = run("package", model, tmp_path / "out", "--name", "other", "--force", code=1)
+    assert "holds setup.cfg, but no spacy_elmo_other/__init__.py" in told
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"la", "other"}
+    assert os.listdir(tmp_path / "out" / "other") == ["setup.cfg"]
+
+
+def files_in(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_others_keep_in_a_package(model: Path, tmp_path: Path) -> None:
+    """Of an earlier biLM nothing is left."""
+    out, fresh = tmp_path / "out" / "la", tmp_path / "fresh" / "la"
+    run("package", model, out.parent, "--name", "la")
+    names = ("LICENSE", ".git/HEAD", "CHANGELOG.md", "tests/test_la.py", "spacy_elmo_la/notes.txt", "dist/a.whl")
+    for name in names:
+        (out / name).parent.mkdir(exist_ok=True)
+        (out / name).write_text(f"my {name}", encoding="utf8")
+    assert (out / "spacy_elmo_la" / "softmax.hdf5").exists()
+    run("package", model, out.parent, "--name", "la", "--softmax", "none", "--force")
+    run("package", model, fresh.parent, "--name", "la", "--softmax", "none")
+    assert files_in(out) == files_in(fresh) | set(names)
+    assert all((out / name).read_text(encoding="utf8") == f"my {name}" for name in names)
 
 
 @pytest.mark.slow

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ import pytest
 import spacy_elmo
 from spacy_elmo.errors import CheckpointError, VectorsError, WeightsError
 from spacy_elmo.formats import atomic
-from spacy_elmo.formats.atomic import folder_lock, remove_leftovers, remove_leftovers_of, replacing, replacing_folder
+from spacy_elmo.formats.atomic import lock, remove_leftovers, replacing, replacing_folder
 
 # An empty package in the place of spacy_elmo, whose own __init__ loads torch and spaCy.
 START = f"""
@@ -24,7 +26,7 @@ package = types.ModuleType("spacy_elmo")
 package.__path__ = [{str(Path(spacy_elmo.__file__).parent)!r}]
 sys.modules["spacy_elmo"] = package
 from spacy_elmo.errors import CheckpointError
-from spacy_elmo.formats.atomic import folder_lock, replacing
+from spacy_elmo.formats.atomic import lock, replacing
 """
 
 
@@ -140,71 +142,149 @@ def test_only_what_is_half_written_goes(tmp_path: Path) -> None:
     assert [path.name for path in elsewhere.iterdir()] == ["kept"]
 
 
+def held(path: Path) -> AbstractContextManager[None]:
+    return lock(path, CheckpointError)
+
+
 def test_what_is_left_of_one_file_goes(tmp_path: Path) -> None:
+    """A name may be the begin of another one, whose file another process may be writing."""
     names = [
+        f".out.{DIGITS}.tmp",
+        f"..out.{DIGITS}.tmp.{DIGITS}.tmp",
         f".out.hdf5.{DIGITS}.tmp",
         f"..out.hdf5.{DIGITS}.tmp.{DIGITS}.tmp",
-        f".other.hdf5.{DIGITS}.tmp",
+        f".other.{DIGITS}.tmp",
         "out.hdf5",
     ]
     for name in names:
         (tmp_path / name).touch()
-    remove_leftovers_of(tmp_path / "out.hdf5", CheckpointError)
+    (tmp_path / f".out.{DIGITS[::-1]}.tmp").mkdir()
+    with held(tmp_path / "out"):
+        assert sorted(os.listdir(tmp_path)) == sorted([".out.lock", *names[2:]])
+    with held(tmp_path / "none" / "out.hdf5"):
+        pass
     assert sorted(os.listdir(tmp_path)) == sorted(names[2:])
-    remove_leftovers_of(tmp_path / "none" / "out.hdf5", CheckpointError)
 
 
-def refused(folder: Path, message: str) -> None:
-    with pytest.raises(CheckpointError, match=message), folder_lock(folder, CheckpointError):
-        pytest.fail("not reached")
+@contextmanager
+def another_process(path: Path, code: str = "with lock(sys.argv[1], CheckpointError):") -> Iterator[subprocess.Popen]:
+    """A process that holds the lock of a file or folder. It is killed at the end."""
+    code += "\n    print('held', flush=True)\n    sys.stdin.read()\n"
+    command = [sys.executable, "-c", START + code, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGKILL)
 
 
-def test_another_process_that_holds_it_is_named(tmp_path: Path) -> None:
-    """Until it is killed."""
-    code = """
-with folder_lock(Path(sys.argv[1]), CheckpointError):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-    command = [sys.executable, "-c", START + code, str(tmp_path)]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    assert process.stdout.readline() == b"held\n"
-    for _ in range(2):  # a refused one leaves the lock as it was
-        refused(tmp_path, f"another run writes there, the process {process.pid}\\.")
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    with folder_lock(tmp_path, CheckpointError):
-        assert (tmp_path / ".lock").read_text() == f"{os.getpid()}\n"
+@pytest.mark.parametrize("kind", ["file", "folder", "new", "long"])
+def test_another_process_that_holds_it_is_named(tmp_path: Path, kind: str) -> None:
+    """Until it is killed. Then all that it has left goes."""
+    path = tmp_path / ("x" * 250 if kind == "long" else "out")
+    if kind == "folder":
+        path.mkdir()
+    elif kind != "new":
+        path.touch()
+    before = os.listdir(tmp_path)
+    with another_process(path) as process:
+        for _ in range(2):  # a refused one leaves the lock as it was
+            with (
+                pytest.raises(CheckpointError, match=f"another run writes there, the process {process.pid}\\."),
+                held(path),
+            ):
+                pytest.fail("not reached")
+        with held(tmp_path / "other"):  # beside it
+            pass
+    assert os.listdir(tmp_path) != before
+    with held(path):
+        assert len(os.listdir(tmp_path)) == len(before) + 1
+    assert os.listdir(tmp_path) == before
+
+
+def test_what_a_living_process_writes_in_a_folder_stays(tmp_path: Path) -> None:
+    (tmp_path / LEFT[0]).touch()
+    with another_process(tmp_path / "a", "with replacing(sys.argv[1], CheckpointError) as path:\n    path.touch()"):
+        with held(tmp_path):
+            written = {path.name for path in tmp_path.iterdir()}
+        assert len(written) == 2
+        assert LEFT[0] not in written
+    with held(tmp_path):
+        assert os.listdir(tmp_path) == []
 
 
 def test_it_is_given_free_at_the_end_of_the_block(tmp_path: Path) -> None:
-    with folder_lock(tmp_path, CheckpointError):
-        refused(tmp_path, f"the process {os.getpid()}")
-        os.truncate(tmp_path / ".lock", 0)  # it has not said its number yet
-        refused(tmp_path, "a process that has just begun")
-    with pytest.raises(KeyError), folder_lock(tmp_path, CheckpointError):
-        raise KeyError
-    left = tmp_path / LEFT[0]  # by a run that was killed
-    left.touch()
-    with folder_lock(tmp_path, CheckpointError):
-        assert not left.exists()
-    (tmp_path / "other").mkdir()
-    with folder_lock(tmp_path, CheckpointError), folder_lock(tmp_path / "other", CheckpointError):
+    folder, others = tmp_path / "f", pytest.raises(CheckpointError, match="this process writes there already")
+    with held(folder):
+        assert (tmp_path / ".f.lock").read_text() == f"{os.getpid()}\n"
+        with others, held(folder):
+            pytest.fail("not reached")
+        folder.mkdir()
+        with held(folder / "inside"), replacing(folder / "inside", CheckpointError) as temporary:  # no lock of its own
+            assert os.listdir(folder) == []
+            temporary.touch()
+        with pytest.raises(KeyError), held(tmp_path / "other"):
+            raise KeyError
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["f", "inside"]
+
+
+def test_many_processes_after_each_other(tmp_path: Path) -> None:
+    """None is in the block together with another one, though each deletes the lock's file."""
+    code = """
+import os, random
+rest = 40
+while rest:
+    try:
+        with lock("out", CheckpointError):
+            os.close(os.open("inside", os.O_CREAT | os.O_EXCL))
+            os.unlink("inside")
+            rest -= 1
+    except CheckpointError:
         pass
+"""
+    runs = [subprocess.Popen([sys.executable, "-c", START + code], cwd=tmp_path) for _ in range(4)]
+    assert [run.wait() for run in runs] == [0] * 4
+    assert os.listdir(tmp_path) == []
 
 
-def test_folders_that_can_not_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused(tmp_path / "missing", "can't be written")
+@pytest.mark.parametrize("why", ["mounted", "not writable"])
+def test_a_folder_beside_which_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    folder = tmp_path / "f"
+    folder.mkdir()
+    if why == "mounted":
+        monkeypatch.setattr(os.path, "ismount", lambda path: Path(path) == folder)
+    else:
+        monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    with held(folder):
+        assert os.listdir(folder) == [".lock"]
+    assert os.listdir(folder) == []
 
-    def lock(descriptor: int) -> None:
+
+def test_what_can_not_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    refused = pytest.raises(CheckpointError, match="can't be written")
+    with refused, held(tmp_path / "file" / "out"):
+        pytest.fail("not reached")
+
+    numbers = [errno.EIO, errno.ENOLCK, errno.EOPNOTSUPP]
+
+    def no_lock(descriptor: int) -> None:
+        number = numbers.pop()
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(atomic, "_lock", lock)
-    left = tmp_path / LEFT[0]
+    monkeypatch.setattr(atomic, "_lock", no_lock)
+    left = tmp_path / f".file.{DIGITS}.tmp"
     left.touch()
-    number = errno.EOPNOTSUPP  # a file system without locks
-    with folder_lock(tmp_path, CheckpointError):
-        assert left.exists()  # another run may be writing it
-    number = errno.EIO
-    refused(tmp_path, "Input/output error")
+    for _ in range(2):  # file systems without locks
+        with held(tmp_path / "file"):
+            assert left.exists()  # another run may be writing it
+    with pytest.raises(CheckpointError, match="Input/output error"), held(tmp_path / "file"):
+        pytest.fail("not reached")
+    monkeypatch.undo()
+    with held(tmp_path / "file"):
+        pass
+    assert os.listdir(tmp_path) == ["file"]

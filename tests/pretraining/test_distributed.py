@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from spacy_elmo.cli import app
 from spacy_elmo.errors import CheckpointError, ElmoError, OtherProcessError, ProcessError, SettingsError
-from spacy_elmo.formats.atomic import folder_lock
+from spacy_elmo.formats.atomic import lock
 from spacy_elmo.pretraining import run as loop
 from spacy_elmo.pretraining.config import (
     EvaluationSettings,
@@ -226,7 +226,7 @@ def test_an_error_is_reported_once(config: PretrainConfig, tmp_path: Path) -> No
     assert str(alone) in refused((config, output), (config, alone))
     with_muon = training(config, optimizer=OptimizerSettings("muon"))
     assert str(alone) in refused((with_muon, tmp_path / "with_muon"), (with_muon, alone))
-    with folder_lock(output, CheckpointError):
+    with lock(output, CheckpointError):
         assert "another run writes there" in refused(*[(config, output)] * 2)
 
 

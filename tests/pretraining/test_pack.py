@@ -143,7 +143,7 @@ def test_the_model_itself_is_not_replaced(model: Path, tmp_path: Path) -> None:
         with pytest.raises(CommandError, match="the folder to write are the same"):
             pack(model, output, force=True)
     (tmp_path / "file").write_text("notes", encoding="utf8")
-    with pytest.raises(CommandError, match="file: a file"):
+    with pytest.raises(CommandError, match="file is no folder"):
         pack(model, tmp_path / "file", force=True)
 
 

@@ -162,7 +162,7 @@ def test_a_file_of_another_folder_is_another_text(source: Path, corpus: Prepared
     copy = tmp_path / "new" / source.name
     copy.write_bytes(source.read_bytes().replace(b"a  b c", b"x  y z"))
     os.utime(copy, ns=(source.stat().st_atime_ns, source.stat().st_mtime_ns))
-    assert list(prepare(copy, corpus.folder))[0] == ["x", "y", "z"]
+    assert prepare(copy, corpus.folder).sentence(0) == ["x", "y", "z"]
 
 
 def test_a_failure_leaves_the_earlier_corpus(source: Path, corpus: PreparedCorpus) -> None:
@@ -199,10 +199,10 @@ def test_folders_with_other_files_are_refused(source: Path) -> None:
     folder = source.parent / "mine"
     folder.mkdir()
     (folder / "thesis.tex").write_text("years", encoding="utf8")
-    with pytest.raises(CorpusError, match=r"thesis\.tex, which is not part of a prepared corpus"):
+    with pytest.raises(CorpusError, match=r"holds thesis\.tex, but no meta\.json"):
         prepare(source, folder)
     assert (folder / "thesis.tex").read_text(encoding="utf8") == "years"
-    with pytest.raises(CorpusError, match="can't be written"):
+    with pytest.raises(CorpusError, match="is no folder"):
         prepare(source, folder / "thesis.tex")
 
 

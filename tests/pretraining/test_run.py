@@ -18,7 +18,7 @@ from small_run import last_checkpoint as checkpoint
 
 from spacy_elmo.errors import CheckpointError, WeightsError
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.formats.atomic import folder_lock
+from spacy_elmo.formats.atomic import lock
 from spacy_elmo.pretraining import run as loop
 from spacy_elmo.pretraining.checkpoint import Checkpoints
 from spacy_elmo.pretraining.config import EvaluationSettings, PathSettings, PretrainConfig, ScheduleSettings
@@ -71,8 +71,8 @@ def test_a_rank_without_torchrun_does_not_open_the_lock(
     monkeypatch.setenv("RANK", "1")
     (tmp_path / "out").mkdir()
     with (
-        folder_lock(tmp_path / "out", CheckpointError),
-        pytest.raises(CheckpointError, match="another run writes there"),
+        lock(tmp_path / "out", CheckpointError),
+        pytest.raises(CheckpointError, match="this process writes there already"),
     ):
         run(config, tmp_path / "out")
 
