@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
+from typing import Any
 
 import spacy
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from ..errors import CorpusError, shown
+from ..errors import CorpusError, ElmoError, shown
+from ..formats.characters import checked_words as strings_of
 from .files import LONGEST_LINE
 
 Offsets = list[tuple[int, int]]
@@ -30,14 +32,12 @@ def decode_line(line: bytes | None, number: int) -> str:
     return without_nul(text.removeprefix("\ufeff") if number == 1 else text)
 
 
-def checked_words(words: Iterable[object]) -> list[str]:
+def checked_words(words: Iterable[Any]) -> list[str]:
     """Return words without those that are empty or blank, which are none. Raises Unusable if one is no text."""
-    kept = []
-    for word in words:
-        if not isinstance(word, str):
-            raise Unusable(f"a word that is {shown(word)}, not a string")
-        if word and not word.isspace():
-            kept.append(word)
+    try:
+        kept = [word for word in strings_of(words) if word.strip()]
+    except ElmoError as error:
+        raise Unusable(str(error).rstrip(".")) from error
     encodable(without_nul(" ".join(kept)))
     return kept
 
@@ -47,15 +47,18 @@ def is_missing(value: object) -> bool:
     return value is None or (isinstance(value, float) and value != value)
 
 
-def words_of(value: object, split: Callable[[str], list[str]]) -> list[str]:
+def words_of(value: Any, split: Callable[[str], list[str]]) -> list[str]:
     """Return the words of a text or of a list of words; none if it is missing. Raises Unusable if it is neither."""
     if is_missing(value):
         return []
     if isinstance(value, str):
         return split(without_nul(encodable(value)))
-    if isinstance(value, bytes | bytearray | Mapping) or not isinstance(value, Iterable):
-        raise Unusable(f"{shown(value)}, which is not a text or a list of words")
-    return checked_words(value)
+    try:
+        if not isinstance(value, bytes | bytearray | Mapping):
+            return checked_words(value)
+    except TypeError:  # it can't be iterated
+        pass
+    raise Unusable(f"{shown(value)}, which is not a text or a list of words")
 
 
 def line_of(words: Iterable[str]) -> str:

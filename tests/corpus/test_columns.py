@@ -115,7 +115,7 @@ def test_what_does_not_fit_is_refused() -> None:
         ({"text": ["a", 3]}, "row 1 of the column 'text'"),
         ({"text": [b"the bank"]}, "row 0 of the column 'text' .*bank', which is not a text or a list of words"),
         ({"text": [{"the": 1}]}, "row 0 of the column 'text' .*the.*, which is not a text or a list of words"),
-        ({"text": [["a", None]]}, "row 0 of the column 'text' .*a word that is None, not a string"),
+        ({"text": [["a", None]]}, "row 0 of the column 'text' .*a word is None. Expected a string"),
         ({"text": ["a", "b \ud800"]}, r"row 1 of the column 'text' .*surrogate"),
         ({"text": ["a"], "tokens": [[]]}, "the table has a column 'tokens', .* change tokens_column"),
         ({"text": ["a"], "vectors": [[]]}, "the table has a column 'vectors', .* change vectors_column"),
