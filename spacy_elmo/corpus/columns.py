@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -13,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CorpusError, SettingsError, shown
+from ..locks import Lock
 from ..text.words import Tokenize, Unusable, is_missing, words_of
 from .bilm import BiLMChoice, EmbeddingBiLM
 from .writing import Layers, Selection
 
 Array = npt.NDArray[Any]
-# of each process: a fork may have copied a lock while another thread held it
-_LOCKS: dict[int, threading.Lock] = {}
+_LOCK = Lock()
 
 
 class EmbedColumns:
@@ -93,7 +91,7 @@ class EmbedColumns:
         values = table[self.column]
         missing = values.isna() if is_frame else map(is_missing, values)
         # Dask calls this in several threads: one loads, and one text is split at a time
-        with _LOCKS.setdefault(os.getpid(), threading.Lock()):
+        with _LOCK:
             sentences = self._words(None if absent else value for value, absent in zip(values, missing))
         vectors, width = self._vectors(sentences)
         if is_frame:

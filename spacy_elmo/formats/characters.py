@@ -7,7 +7,6 @@ In arrays, 1 is added to every id, so that 0 marks positions without a word (the
 from __future__ import annotations
 
 import sys
-import threading
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ElmoError, TruncatedWordsWarning, check_whole, shown
+from ..locks import Lock
 
 # Ids before 1 is added. Ids 0 to 255 are the bytes.
 BEGIN_OF_SENTENCE = 256
@@ -146,7 +146,7 @@ class TruncatedWords:
 
     def __init__(self, where: str) -> None:
         self.where, self.n = where, 0
-        self._lock = threading.RLock()
+        self._lock = Lock()
 
     def count(self, words: Sequence[str], max_characters: int) -> None:
         """Count the words that are `too_long`. Warns (TruncatedWordsWarning) at the first such word of this counter."""

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from ..errors import CacheError, CacheWarning
 from ..formats.paths import expanded, refuse_address
+from ..locks import fork_lock
 from .engine import Layers
-from .workers import fork_lock
 
 _SHAPE = struct.Struct("<3q")
 APPLICATION_ID, VERSION = 0x654C4D6F, 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
@@ -15,6 +14,7 @@ from .. import kernels
 from ..errors import ElmoError
 from ..formats.options import BiLMOptions
 from ..formats.weights import check_shapes, expected_parameters
+from ..locks import Lock
 from ..modules import Arrays, BiLM, LstmState
 from ..modules.bilm import as_tensor
 from ..modules.loading import products_of
@@ -96,12 +96,12 @@ class Engine:
     def of(cls, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> Engine:
         """Return an engine with the weights of a network, which stays their owner. It is valid until they change.
 
-        bilm: the network. Its matrices are copied; biases and convolutions are shared.
+        bilm: the network. All weights are copied: another thread may train it while the engine runs.
         dtype: type of the matrix multiplications, float32 or bfloat16. The convolutions have the type of the network's
             weights. The LSTM's cells and all results are float32.
         cached_words: number of words whose vectors are cached.
         """
-        weights = {name: parameter.detach() for name, parameter in bilm.named_parameters()}
+        weights = {name: parameter.detach().clone() for name, parameter in bilm.named_parameters()}
         layout = Layout(bilm.options, weights, dtype, lossless=False)
         layout.lay_out(weights)
         return cls(layout, cached_words)
@@ -351,7 +351,7 @@ class FrozenBiLM:
         self._device = self._plain["char_cnn.embedding.weight"].device
         self._layout: Layout | None = None
         self._engine: Engine | None = None
-        self._lock = threading.RLock()
+        self._lock = Lock()
 
     @torch.inference_mode(False)
     @torch.no_grad()

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from ..formats.characters import Ids, boundary_ids, words_to_ids
 from ..formats.options import BiLMOptions
+from ..locks import fork_lock
 from ..modules.char_cnn import character_table, highway_sum_in_place, pool
 from .linear import PrepackedLinear
 from .packing import gather_rows, scatter_rows
-from .workers import fork_lock, run_all
+from .workers import run_all
 
 PREFIX = "char_cnn."  # the names of the encoder's weights among the biLM's start with it
 ROWS = 128  # usual number of words

@@ -13,17 +13,11 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import torch
 
+from ..locks import fork_lock
 
-def fork_lock() -> threading.Lock:
-    """Return a lock that is free in a forked process, even if another thread held it at the time of the fork.
-
-    Call it only at module level, because the lock stays registered with `os` for the life of the process.
-    """
-    lock = threading.Lock()
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
-    return lock
-
+if hasattr(os, "register_at_fork"):
+    # OpenMP's threads do not survive a fork: a child process (nlp.pipe with n_process) would wait for them for ever
+    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 _LOCK = fork_lock()
 _POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process id (a forked process has no threads) and size

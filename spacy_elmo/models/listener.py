@@ -6,6 +6,8 @@ what its `Source` has of a doc. While the biLM is tuned, it reads the open `Step
 """
 
 import copy
+import os
+import threading
 import warnings
 import weakref
 from abc import ABC, abstractmethod
@@ -317,18 +319,19 @@ class Step:
 
     `nlp.update(sgd=...)` calls the pipe's `finish_update` before the other components have called back; then the step
     ends when it is complete. `spacy train` calls it after they have; then it ends the step. The step also ends when
-    the weights are used, or the next batch begins.
+    the weights are used, or the next batch begins. What other threads predict meanwhile is of the weights before it.
 
     last: the ids of the listeners that read the layers after all others: those of the last component that listens.
     """
 
     def __init__(self, model: BiLMModel, docs: Sequence[Doc], last: Iterable[Hashable]) -> None:
-        self.docs, self._model = docs, model  # the docs are kept, so that no other gets the id of one of them
+        self._model, self._thread, self._process = model, threading.current_thread(), os.getpid()
         self.layers: list[Floats3d]
         self._backprop: Callable[[Any], Any] | None
         self.layers, self._backprop = model.begin_update(list(docs))
         self._tokens: list[Any] = [doc.to_array([ORTH, IDX]) for doc in docs]
-        self._positions = {id(doc): position for position, doc in enumerate(docs)}
+        # the step stays until the next batch, the docs need not
+        self._positions = weakref.WeakKeyDictionary({doc: position for position, doc in enumerate(docs)})
         self._gradients: list[Any] = []
         self._last, self._expected, self._received = set(last), Counter[Hashable](), Counter[Hashable]()
         self._closed = False
@@ -337,11 +340,11 @@ class Step:
             shim.open_step(self._settle)
 
     def __contains__(self, doc: Doc) -> bool:
-        return id(doc) in self._positions
+        return doc in self._positions
 
     def layers_of(self, doc: Doc, attr: str) -> Floats3d:
         """Return the layers of a doc of the batch. Raises NotEmbeddedError if it was retokenised."""
-        position = self._positions[id(doc)]
+        position = self._positions[doc]
         if not np.array_equal(self._tokens[position], doc.to_array([ORTH, IDX])):
             raise NotEmbeddedError(
                 f"the tokens here are not those that the ELMo vectors under {attr!r} belong to: the "
@@ -361,7 +364,7 @@ class Step:
         if not self._gradients:
             self._gradients = [0.0 * layers for layers in self.layers]
         for doc, gradient in zip(docs, gradients):
-            position = self._positions.get(id(doc))
+            position = self._positions.get(doc)
             if position is not None:
                 self._gradients[position] += gradient
         self._received[listener] += 1
@@ -386,7 +389,9 @@ class Step:
             self.end()
 
     def _settle(self) -> None:
-        if self._gradients:
+        # a thread that predicts must not end the step of one that trains; a forked process has no part in it
+        others = self._thread.is_alive() or os.getpid() != self._process
+        if self._gradients and not (others and self._thread is not threading.current_thread()):
             self.end()
 
     def end(self) -> None:

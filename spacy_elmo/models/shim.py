@@ -4,8 +4,6 @@ import copy
 import gc
 import hashlib
 import json
-import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,15 +23,12 @@ from ..formats.messages import read_message
 from ..formats.options import MAX_FILTERS, BiLMOptions
 from ..formats.weights import check_arrays, expected_parameters
 from ..inference import CACHED_WORDS, Engine, FrozenBiLM, LayerCache, Precision, dtype_of
+from ..locks import Lock
 from ..modules import Arrays, BiLM, check_files, load_arrays, load_options
 from .types import is_whole
 
 # More than the parameters of a biLM with the most layers, filters and highway layers that its options may have.
 _MAX_ARRAYS = 1024
-
-if hasattr(os, "register_at_fork"):
-    # OpenMP's threads do not survive a fork: a child process (nlp.pipe with n_process) would wait for them for ever
-    os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
 
 @dataclass(frozen=True)
@@ -84,7 +79,7 @@ class BiLMShim(Shim):
         self._engine: Engine | None = None  # the engine for a torch network; a FrozenBiLM has its own
         self._fingerprint: str | None = None
         self._settle_step: Callable[[], None] | None = None
-        self._lock = threading.RLock()
+        self._lock = Lock()
 
     @property
     def options(self) -> BiLMOptions:
@@ -259,18 +254,17 @@ class BiLMShim(Shim):
             owner = self.load()  # a pickle contains the weights, as the result of to_bytes does
             saved = (owner.options, owner.to_arrays()) if isinstance(owner, FrozenBiLM) else owner
             # a copy has no part in the open step
-            state = self.__dict__ | {"_model": saved, "_engine": None, "_settle_step": None, "use": Use()}
-        return {name: value for name, value in state.items() if name != "_lock"}
+            return self.__dict__ | {"_model": saved, "_engine": None, "_settle_step": None, "use": Use()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         owner = state["_model"]
         if isinstance(owner, tuple):
             owner = FrozenBiLM(owner[0], owner[1], state["_device"])
-        self.__dict__.update(state, _model=owner, _lock=threading.RLock())
+        self.__dict__.update(state, _model=owner)
 
     def _set_owner(self, owner: FrozenBiLM | BiLM) -> None:
+        self._drop_derived()  # first: a process that is forked here must not have the engine of other weights
         self._model = owner
-        self._drop_derived()
 
     def _drop_derived(self) -> None:
         self._engine = self._fingerprint = None  # they are computed from the weights

@@ -20,6 +20,7 @@ from thinc.api import get_array_module
 from thinc.types import Floats1d, Floats2d, Floats3d, FloatsXd
 
 from ..errors import LostVectorsWarning, NotEmbeddedError, SettingsError, shown
+from ..locks import Lock
 
 Part = Doc | Span | Token
 
@@ -317,6 +318,7 @@ def _set(part: Part, value: Any, *, attr: str) -> None:
 
 # by the suffix of the attribute's name
 READERS: dict[str, Callable[..., Any]] = {VECTORS: vectors_of, LAYERS: layers_of}
+_REGISTERING = Lock()  # two threads may build pipelines, and spaCy refuses an extension that is set
 
 
 def register(attr: str) -> None:
@@ -328,18 +330,19 @@ def register(attr: str) -> None:
     if keyword.iskeyword(attr) or attr.startswith("_") or hasattr(Underscore, attr):
         raise SettingsError(f"attr is {attr!r}, a name that spaCy or Python uses itself. Set attr to another name.")
     missing = []
-    for owner in (Token, Span, Doc):
-        for suffix, read in READERS.items():
-            name = attr + suffix
-            if not owner.has_extension(name):
-                missing.append((owner, name, read))
-            elif getattr(owner.get_extension(name)[2], "func", None) is not _get:
-                raise SettingsError(
-                    f"attr is {attr!r}, but {owner.__name__}._.{name} was set by something else. Set attr to another "
-                    "name, or remove that extension."
-                )
-    for owner, name, read in missing:
-        owner.set_extension(name, getter=partial(_get, attr=attr, read=read), setter=partial(_set, attr=attr))
+    with _REGISTERING:
+        for owner in (Token, Span, Doc):
+            for suffix, read in READERS.items():
+                name = attr + suffix
+                if not owner.has_extension(name):
+                    missing.append((owner, name, read))
+                elif getattr(owner.get_extension(name)[2], "func", None) is not _get:
+                    raise SettingsError(
+                        f"attr is {attr!r}, but {owner.__name__}._.{name} was set by something else. Set attr to "
+                        "another name, or remove that extension."
+                    )
+        for owner, name, read in missing:
+            owner.set_extension(name, getter=partial(_get, attr=attr, read=read), setter=partial(_set, attr=attr))
 
 
 # The hooks that make `.vector` and `.similarity` ELMo's

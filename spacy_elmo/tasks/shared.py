@@ -25,10 +25,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import AnnotationError, LostAnnotationsWarning, SettingsError, UnknownLabelWarning, WeightsError, shown
+from ..locks import Lock
 from ..models import shim as bilm_shim  # noqa: F401  # torch in forked processes runs on one thread, or it would hang
 from ..models.types import has_parts, lines_of
 
 Scorer = Callable[..., dict[str, Any]]  # examples -> scores
+_REGISTERING = Lock()  # of extensions: two threads may build pipelines
 
 # spaCy reads and writes each span group with them, and each time they would search all entry points of the environment.
 # A process finds the same ones each time: where there are none, as usual, the search is left out.
@@ -85,10 +87,10 @@ def keep_parts(doc: Doc, keys: Sequence[str], parts: Sequence[Span]) -> None:
 
 def set_getter(owner: type[Doc] | type[Span], name: str, getter: Callable[..., Any], **arguments: Any) -> None:
     """Set an extension attribute that a function reads. One of this name that reads otherwise is an error."""
-    if not owner.has_extension(name):
-        owner.set_extension(name, getter=partial(getter, **arguments))
-        return
-    found = owner.get_extension(name)[2]
+    with _REGISTERING:
+        if not owner.has_extension(name):
+            owner.set_extension(name, getter=partial(getter, **arguments))
+        found = owner.get_extension(name)[2]
     if not isinstance(found, partial) or (found.func, found.keywords) != (getter, arguments):
         raise SettingsError(
             f"{owner.__name__}._.{name} was set by something else, such as another package, or a component with "
@@ -215,7 +217,8 @@ def init_network(model: Model[Any, Any], X: list[Doc] | None = None, Y: Any = No
 class TorchShim(PyTorchShim):
     """Holds a torch network that is built late, when the width of its input (or the number of labels) is known.
 
-    In contrast to Thinc's own shim, `use_params` gives it the optimizer's averages; the bytes are msgpack of arrays.
+    In contrast to Thinc's own shim, `use_params` gives it the optimizer's averages; the bytes are msgpack of arrays. The
+    network is never switched to another mode, because other threads may run it: it gets the dropout with each call.
     build: function from sizes to the network, at module level or a partial of such a one, so that pipelines pickle.
     """
 
@@ -235,6 +238,10 @@ class TorchShim(PyTorchShim):
         """Build the network, with new weights: each `nlp.initialize` begins anew, as with spaCy's own layers."""
         self._model = self.build(**sizes).to(get_torch_default_device())
         self.sizes = sizes
+
+    @torch.no_grad()
+    def predict(self, inputs: ArgsKwargs) -> Any:
+        return self.network(*inputs.args)
 
     def finish_update(self, optimizer: Any) -> None:
         """Apply the gradients of the last backward pass; none before `prepare`."""
@@ -290,16 +297,21 @@ def shim_of(model: Model[Any, Any]) -> TorchShim:
     return shim
 
 
+def dropout_of(model: Model[Any, Any], is_train: bool) -> float:
+    """Return the dropout of a model's networks: in prediction 0."""
+    return float(model.attrs["dropout_rate"]) if is_train else 0.0
+
+
 def run_network(
     model: Model[Any, Any], vectors: Sequence[Floats2d], places: Sequence[tuple[int, slice]], *args: Any, is_train: bool
 ) -> tuple[Any, Callable[[Any, Sequence[Floats2d]], None]]:
     """Run the torch network of a model's shim on the vectors of docs at `places`: numbers of docs, and slices.
 
-    The network gets their vectors one after the other, and args. Returns the output as an array, and a function
-    `backprop(d_output, d_vectors)` that adds the gradient to d_vectors.
+    The network gets their vectors one after the other, args, and the dropout. Returns the output as an array, and a
+    function `backprop(d_output, d_vectors)` that adds the gradient to d_vectors.
     """
     flat = xp2torch(model.ops.xp.concatenate([vectors[doc][part] for doc, part in places]), requires_grad=is_train)
-    output, backprop_torch = shim_of(model)(ArgsKwargs((flat, *args), {}), is_train)
+    output, backprop_torch = shim_of(model)(ArgsKwargs((flat, *args, dropout_of(model, is_train)), {}), is_train)
 
     def backprop(d_output: Any, d_vectors: Sequence[Floats2d]) -> None:
         gradients = backprop_torch(ArgsKwargs(((output,),), {"grad_tensors": (xp2torch(d_output),)}))

@@ -75,7 +75,6 @@ def _forward(
             [(row.doc, part) for row in batch for part in (row.question, row.window)],
             torch.from_numpy(shared),
             [row.sizes for row in batch],
-            model.attrs["dropout_rate"] if is_train else 0.0,
             is_train=is_train,
         )
         for row, values in zip(batch, output):

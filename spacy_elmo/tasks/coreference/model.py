@@ -14,11 +14,12 @@ from spacy.attrs import IS_SPACE, LOWER
 from spacy.tokens import Doc
 from thinc.api import Model, torch2xp, xp2torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout
 from torch.nn.utils.rnn import pad_sequence
 
 from ...errors import SettingsError, check_whole, shown
 from ...models.types import Tok2VecModel, is_number
-from ..shared import BiLSTM, TorchShim, init_network, shim_of
+from ..shared import BiLSTM, TorchShim, dropout_of, init_network, shim_of
 
 Array = NDArray[Any]
 LONGEST_SENTENCE = 250  # tokens; longer ones are cut
@@ -98,11 +99,8 @@ def _forward(
     model: CoreferenceModel, docs: list[Doc], is_train: bool
 ) -> tuple[list[Scores], Callable[[list[Scores]], list[Doc]]]:
     vectors, backprop_vectors = model.get_ref("tok2vec")(docs, is_train)
-    network = shim_of(model).network
-    network.train(is_train)
     if not is_train:
         return [predict(model, doc, array) for doc, array in zip(docs, vectors)], lambda gradients: docs
-    network.dropout = model.attrs["dropout_rate"]
     parts = [list(split_into_parts(doc, model.attrs["train_tokens"])) for doc in docs]
     steps = [train(model, random.choice(own), array) if own else None for own, array in zip(parts, vectors)]
 
@@ -120,9 +118,10 @@ def _forward(
 def train(model: CoreferenceModel, part: Part, vectors: Any) -> tuple[Scores, Callable[[Scores, Any], None]]:
     """Return the scores of all spans of a part, and a function that writes the gradient of the doc's vectors."""
     inputs = _tensor(vectors[part.start : part.end]).requires_grad_()
-    words, spans, scores = _score_spans(model, part, inputs)
+    drop = dropout_of(model, is_train=True)
+    words, spans, scores = _score_spans(model, part, inputs, drop)
     kept = best_spans(spans, _array(scores), _most(model, part))
-    _, antecedents, pair_scores = _score_pairs(model, part, words, spans[kept], _no_mentions(model), {})
+    _, antecedents, pair_scores = _score_pairs(model, part, words, spans[kept], _no_mentions(model), {}, drop)
 
     def backprop(gradient: Scores, d_vectors: Any) -> None:
         outputs = [scores, pair_scores]
@@ -142,10 +141,10 @@ def predict(model: CoreferenceModel, doc: Doc, vectors: Any) -> Scores:
     earlier, before = _no_mentions(model), 0
     for part in split_into_parts(doc, model.attrs["part_tokens"]):
         inputs = _tensor(vectors[part.start : part.end])
-        words, spans, mention_scores = _score_spans(model, part, inputs)
+        words, spans, mention_scores = _score_spans(model, part, inputs, 0.0)
         scores = _array(mention_scores)
         kept = best_spans(spans, scores, min(_most(model, part), int((scores > 0).sum())))
-        both, antecedents, pair_scores = _score_pairs(model, part, words, spans[kept], earlier, texts)
+        both, antecedents, pair_scores = _score_pairs(model, part, words, spans[kept], earlier, texts, 0.0)
         # places in all of the doc's mentions
         places = np.where(antecedents < 0, -1, antecedents + before - len(earlier.bounds))
         rows, best = np.arange(len(kept)), _array(pair_scores).argmax(1)
@@ -182,12 +181,12 @@ def _no_mentions(model: CoreferenceModel) -> Mentions:
     return Mentions(np.zeros((0, 2), np.int64), np.zeros(0, np.int64), weight.new_zeros((0, len(weight))))
 
 
-def _score_spans(model: CoreferenceModel, part: Part, inputs: Tensor) -> tuple[Words, Array, Tensor]:
+def _score_spans(model: CoreferenceModel, part: Part, inputs: Tensor, drop: float) -> tuple[Words, Array, Tensor]:
     """Return the part's words, the bounds of all its spans, and their scores."""
     network = shim_of(model).network
-    words = network.read(inputs, part.lengths)
+    words = network.read(inputs, part.lengths, drop)
     width, start = spans_of(part, network.max_width).T
-    scores = network.score_spans(words)[torch.as_tensor(width), torch.as_tensor(start)]
+    scores = network.score_spans(words, drop)[torch.as_tensor(width), torch.as_tensor(start)]
     return words, np.stack([start, start + width + 1], axis=1), scores
 
 
@@ -198,11 +197,12 @@ def _score_pairs(
     spans: Array,
     earlier: Mentions,
     texts: dict[tuple[int, ...], int],
+    drop: float,
 ) -> tuple[Mentions, Array, Tensor]:
     """Return all mentions, `earlier` first, the places of each span's antecedents (-1: none), and the scores."""
     network = shim_of(model).network
     device = words.states.device
-    own = network.span_vectors(words, *(torch.as_tensor(side, device=device) for side in spans.T))
+    own = network.span_vectors(words, *(torch.as_tensor(side, device=device) for side in spans.T), drop)
     keys = [tuple(part.lower[start:end].tolist()) for start, end in spans]
     numbers = np.array([texts.setdefault(key, len(texts)) for key in keys], dtype=np.int64)
     bounds = np.concatenate([earlier.bounds, spans + part.start])
@@ -214,7 +214,7 @@ def _score_pairs(
     distance = bounds[mentions, 0][:, None] - bounds[places, 0]
     same = (both.texts[mentions][:, None] == both.texts[places]).astype(np.int64)
     tensors = (torch.as_tensor(one, device=device) for one in (places, distance, same))
-    scores = network.score_pairs(own, both.vectors, *tensors)
+    scores = network.score_pairs(own, both.vectors, *tensors, drop)
     missing = torch.as_tensor(index < 0, device=device)
     return both, np.where(index < 0, -1, index), scores.masked_fill(missing, -torch.inf)
 
@@ -300,7 +300,6 @@ class CoreferenceNetwork(nn.Module):
     def __init__(self, *, width: int, lstm_width: int, hidden_width: int, max_width: int) -> None:
         super().__init__()
         self.max_width = max_width
-        self.dropout = 0.0
         self.lstm = BiLSTM(width, lstm_width)
         states = 2 * lstm_width
         self.attention = nn.Linear(states, 1)
@@ -322,17 +321,14 @@ class CoreferenceNetwork(nn.Module):
         for table in (self.mention_width, self.span_width, self.pair_distance, self.pair_same):
             nn.init.normal_(table.weight, std=0.1)
 
-    def drop(self, values: Tensor) -> Tensor:
-        return nn.functional.dropout(values, self.dropout, self.training)
-
-    def read(self, vectors: Tensor, lengths: list[int]) -> Words:
-        inputs = self.drop(vectors)
+    def read(self, vectors: Tensor, lengths: list[int], drop: float) -> Words:
+        inputs = dropout(vectors, drop)
         rows = self.lstm(pad_sequence(list(inputs.split(lengths)), batch_first=True), torch.tensor(lengths))
-        states = self.drop(torch.cat([row[:length] for row, length in zip(rows, lengths)]))
+        states = dropout(torch.cat([row[:length] for row, length in zip(rows, lengths)]), drop)
         scores = self.attention(states)
         return Words(inputs, states, (scores - scores.max()).exp() + 1e-9)
 
-    def score_spans(self, words: Words) -> Tensor:
+    def score_spans(self, words: Words, drop: float) -> Tensor:
         """Return *Shape:* (max_width, tokens): in [w, t] the score of the span of w + 1 tokens from t; -inf: none."""
         starts, ends = self.mention_start(words.states), self.mention_end(words.states)
         heads = words.attention * self.mention_head(words.inputs)
@@ -343,12 +339,12 @@ class CoreferenceNetwork(nn.Module):
             count = tokens - width
             total, weight = total[:count] + heads[width:], weight[:count] + words.attention[width:]
             hidden = starts[:count] + ends[width:] + total / weight + self.mention_width.weight[width]
-            scores = self.mention_score(self.drop(hidden.relu()))[:, 0]
+            scores = self.mention_score(dropout(hidden.relu(), drop))[:, 0]
             rows.append(nn.functional.pad(scores, (0, width), value=-torch.inf))
         missing = scores.new_full((self.max_width - len(rows), tokens), -torch.inf)
         return torch.cat([torch.stack(rows), missing])
 
-    def span_vectors(self, words: Words, starts: Tensor, ends: Tensor) -> Tensor:
+    def span_vectors(self, words: Words, starts: Tensor, ends: Tensor, drop: float) -> Tensor:
         """Return the vectors of spans, from first tokens and those after the last ones: (spans, hidden_width)."""
         places = starts[:, None] + torch.arange(self.max_width, device=starts.device)
         inside = places < ends[:, None]
@@ -356,10 +352,10 @@ class CoreferenceNetwork(nn.Module):
         weights = words.attention[places, 0] * inside
         heads = torch.einsum("sw,swd->sd", weights / weights.sum(1, keepdim=True), words.inputs[places])
         parts = torch.cat([words.states[starts], words.states[ends - 1], heads], dim=1)
-        return self.drop((self.span(parts) + self.span_width(ends - starts - 1)).relu())
+        return dropout((self.span(parts) + self.span_width(ends - starts - 1)).relu(), drop)
 
     def score_pairs(
-        self, mentions: Tensor, antecedents: Tensor, index: Tensor, distance: Tensor, same: Tensor
+        self, mentions: Tensor, antecedents: Tensor, index: Tensor, distance: Tensor, same: Tensor, drop: float
     ) -> Tensor:
         """Return the score of each mention with the antecedents at its index, (mentions, k); above 0: they corefer."""
         hidden = self.pair_mention(mentions)[:, None] + self.pair_antecedent(antecedents)[index]
@@ -367,5 +363,5 @@ class CoreferenceNetwork(nn.Module):
         # 0, 1 to 2, 3 to 6, 7 to 14 ... tokens
         bucket = (distance + 1).float().log2().long().clamp(0, DISTANCES - 1)
         hidden = hidden + self.pair_distance(bucket) + self.pair_same(same)
-        scores: Tensor = self.pair_score(self.drop(hidden.relu()))[..., 0]
+        scores: Tensor = self.pair_score(dropout(hidden.relu(), drop))[..., 0]
         return scores

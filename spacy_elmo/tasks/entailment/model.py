@@ -64,8 +64,7 @@ def _forward(
     for batch in ([pairs[number] for number in numbers] for numbers in batches):
         places = [(i, slice(pair[k].start, pair[k].end)) for k in (0, 1) for i, pair in batch]
         lengths = [part.stop - part.start for _, part in places]
-        rate = float(model.attrs["dropout_rate"])
-        scores, backprop_network = run_network(model, vectors, places, lengths, rate, is_train=is_train)
+        scores, backprop_network = run_network(model, vectors, places, lengths, is_train=is_train)
         chosen = [i for i, _ in batch]
         probabilities[chosen] = model.ops.softmax(scores)
         steps.append((chosen, backprop_network))
@@ -117,7 +116,7 @@ class Esim(nn.Module):
 
         def read(lstm: BiLSTM, words: Tensor) -> tuple[Tensor, Tensor]:
             """Run a BiLSTM over all sentences at once. Returns *Shape:* (N, P, both) and (N, H, both)."""
-            rows = pad_sequence(dropout(words, drop, self.training).split(list(lengths)), batch_first=True)
+            rows = pad_sequence(dropout(words, drop).split(list(lengths)), batch_first=True)
             states = lstm(rows, sizes)
             return states[:number, : longest[0]], states[number:, : longest[1]]
 
@@ -132,8 +131,8 @@ class Esim(nn.Module):
         ]
         premise, hypothesis = read(self.composition, torch.cat(compared))
         pooled = torch.cat([*_pool(premise, in_premise), *_pool(hypothesis, in_hypothesis)], dim=1)
-        hidden = torch.tanh(self.hidden(dropout(pooled, drop, self.training)))
-        scores: Tensor = self.output(dropout(hidden, drop, self.training))
+        hidden = torch.tanh(self.hidden(dropout(pooled, drop)))
+        scores: Tensor = self.output(dropout(hidden, drop))
         return scores
 
     def _compare(self, words: Tensor, aligned: Tensor) -> Tensor:

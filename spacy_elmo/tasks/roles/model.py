@@ -91,7 +91,6 @@ def _label(
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], tuple[list[Floats2d], list[Row]]]]:
     """Score the tags of all rows, in batches of rows with similar lengths."""
     vectors, rows = X
-    rate = model.attrs["dropout_rate"] if is_train else 0.0
     scores: list[Any] = [None] * len(rows)
     steps = []
     for numbers in row_batches(rows):
@@ -99,7 +98,7 @@ def _label(
         places = [(row.doc, slice(row.start, row.end)) for row in batch]
         lengths = [row.end - row.start for row in batch]
         marked = [row.predicate - row.start for row in batch]
-        output, backprop_batch = run_network(model, vectors, places, lengths, marked, rate, is_train=is_train)
+        output, backprop_batch = run_network(model, vectors, places, lengths, marked, is_train=is_train)
         for number, values, length in zip(numbers, output, lengths):
             scores[number] = values[:length]
         steps.append((numbers, output.shape, backprop_batch))
