@@ -25,7 +25,7 @@ ARROWS = {
     "tasks": "models",
     "allennlp": "inference modules text formats",
     "corpus": "pipeline models inference modules text formats",
-    "pretraining": "modules text formats kernels",
+    "pretraining": "inference modules text formats kernels",
     "analysis": "corpus pretraining allennlp models modules text formats",
     "cli": "analysis corpus pipeline pretraining allennlp inference modules text formats kernels",
 }

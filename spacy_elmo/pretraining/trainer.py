@@ -243,6 +243,13 @@ class Trainer:
         Returns the mean loss of all predictions in nats; NaN if a gradient is not finite. Then the weights stay as they
         are, but the trainer can't go on.
         """
+        torch.set_num_threads(1)  # torch's own threads would spin beside the workers, and bring nothing (measured)
+        try:
+            return self._step()
+        finally:
+            torch.set_num_threads(self.settings.workers)
+
+    def _step(self) -> float:
         settings, frozen = self.settings, self.frozen
         dense = [] if frozen else [torch.zeros_like(parameter) for parameter in self.parameters]
         loss = torch.zeros((), dtype=torch.float64)

@@ -217,8 +217,8 @@ def init_network(model: Model[Any, Any], X: list[Doc] | None = None, Y: Any = No
 class TorchShim(PyTorchShim):
     """Holds a torch network that is built late, when the width of its input (or the number of labels) is known.
 
-    In contrast to Thinc's own shim, `use_params` gives it the optimizer's averages; the bytes are msgpack of arrays. The
-    network is never switched to another mode, because other threads may run it: it gets the dropout with each call.
+    In contrast to Thinc's own shim, `use_params` gives it the optimizer's averages; the bytes are msgpack of arrays.
+    The network's mode is never switched, because other threads may run it: it gets the dropout with each call.
     build: function from sizes to the network, at module level or a partial of such a one, so that pipelines pickle.
     """
 
