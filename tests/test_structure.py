@@ -22,7 +22,7 @@ ARROWS = {
     "inference": "modules formats kernels",
     "models": "inference modules formats",
     "pipeline": "models inference modules formats",
-    "tasks": "models",
+    "tasks": "models inference",
     "allennlp": "inference modules text formats",
     "corpus": "pipeline models inference modules text formats",
     "pretraining": "inference modules text formats kernels",

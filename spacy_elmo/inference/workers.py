@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar
 
 import torch
 
@@ -19,6 +20,14 @@ if hasattr(os, "register_at_fork"):
     # OpenMP's threads do not survive a fork: a child process (nlp.pipe with n_process) would wait for them for ever
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
 
+Result = TypeVar("Result")
+
+
+class _Thread(threading.local):
+    has_helper = False  # in the threads of `run_all`
+
+
+_THREAD = _Thread()
 _LOCK = fork_lock()
 _POOLS: dict[tuple[int, int], ThreadPoolExecutor] = {}  # by process id (a forked process has no threads) and size
 
@@ -44,6 +53,34 @@ def run_all(parts: Sequence[Callable[[], None]], n_threads: int) -> None:
         future.result()
 
 
+def run_apart(function: Callable[[], Result]) -> Result:
+    """Return what a function returns, which runs on one of the threads of `run_all` if torch has several.
+
+    It is for many small operations of torch: torch's own threads would wait for each other after each of them.
+    """
+    n_threads = torch.get_num_threads()
+    if n_threads == 1:
+        return function()
+    _pool(1)  # the helper of `run_both`; only a thread that has all of torch's threads may start others
+    results: list[Result] = []
+    run_all([lambda: results.append(function())], n_threads)
+    return results[0]
+
+
+def run_both(first: Callable[[], None], second: Callable[[], None]) -> None:
+    """Run two parts: in `run_apart` at the same time, elsewhere one after the other."""
+    if not _THREAD.has_helper:
+        first()
+        second()
+        return
+    future = _pool(1).submit(second)  # helpers ask for no help, so nobody waits for ever
+    try:
+        first()
+    finally:
+        wait([future])
+    future.result()
+
+
 def _pool(n_threads: int) -> ThreadPoolExecutor:
     key = os.getpid(), n_threads
     with _LOCK:
@@ -53,6 +90,7 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
             def start() -> None:
                 torch.get_num_threads()  # the first call in a thread resets the number to the program's
                 torch.set_num_threads(1)
+                _THREAD.has_helper = n_threads > 1
                 started.wait()
 
             before = torch.get_num_threads()

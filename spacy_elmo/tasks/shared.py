@@ -22,11 +22,12 @@ from thinc.api import ArgsKwargs, Model, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats2d
 from thinc.util import get_torch_default_device
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from ..errors import AnnotationError, LostAnnotationsWarning, SettingsError, UnknownLabelWarning, WeightsError, shown
+from ..inference.workers import run_apart, run_both
 from ..locks import Lock
-from ..models import shim as bilm_shim  # noqa: F401  # torch in forked processes runs on one thread, or it would hang
 from ..models.types import has_parts, lines_of
 
 Scorer = Callable[..., dict[str, Any]]  # examples -> scores
@@ -311,10 +312,12 @@ def run_network(
     function `backprop(d_output, d_vectors)` that adds the gradient to d_vectors.
     """
     flat = xp2torch(model.ops.xp.concatenate([vectors[doc][part] for doc, part in places]), requires_grad=is_train)
-    output, backprop_torch = shim_of(model)(ArgsKwargs((flat, *args, dropout_of(model, is_train)), {}), is_train)
+    inputs = ArgsKwargs((flat, *args, dropout_of(model, is_train)), {})
+    output, backprop_torch = run_apart(partial(shim_of(model), inputs, is_train))
 
     def backprop(d_output: Any, d_vectors: Sequence[Floats2d]) -> None:
-        gradients = backprop_torch(ArgsKwargs(((output,),), {"grad_tensors": (xp2torch(d_output),)}))
+        d_outputs = ArgsKwargs(((output,),), {"grad_tensors": (xp2torch(d_output),)})
+        gradients = run_apart(partial(backprop_torch, d_outputs))
         d_flat: Any = torch2xp(gradients.args[0], ops=model.ops)
         start = 0
         for doc, part in places:
@@ -364,10 +367,43 @@ class BiLSTM(nn.Module):
         for number, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards)):
             if number:
                 x = F.dropout(x, dropout)
-            ahead, _ = forwards(x)
-            back, _ = backwards(_take(x, mirrored))
+            weights = [*forwards.parameters(), *backwards.parameters()]
+            both = (forwards, backwards), torch.is_grad_enabled()
+            ahead, back = _Directions.apply(both, x, _take(x, mirrored), *weights)
             x = torch.cat([ahead, _take(back, mirrored)], dim=-1)
         return x
+
+
+class _Directions(torch.autograd.Function):
+    """Runs two LSTMs at the same time, also in the backward pass, in which torch would run one after the other."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, both: tuple[Sequence[nn.Module], bool], x: Tensor, y: Tensor, *_: Tensor
+    ) -> tuple[Tensor, ...]:
+        lstms, is_train = both
+        inputs = [each.detach().requires_grad_(is_train) for each in (x, y)]
+        outputs: list[Any] = [None, None]
+
+        def run(k: int) -> None:
+            with torch.set_grad_enabled(is_train):
+                outputs[k], _ = lstms[k](inputs[k])
+
+        run_both(partial(run, 0), partial(run, 1))
+        ctx.outputs, ctx.leaves = outputs, [[x, *lstm.parameters()] for x, lstm in zip(inputs, lstms)]
+        return tuple(output.detach() for output in outputs)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, *d_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        found: list[Any] = [None, None]
+
+        def run(k: int) -> None:
+            found[k] = torch.autograd.grad(ctx.outputs[k], ctx.leaves[k], d_outputs[k], retain_graph=True)
+
+        run_both(partial(run, 0), partial(run, 1))
+        (d_x, *first), (d_y, *second) = found
+        return None, d_x, d_y, *first, *second
 
 
 def _take(x: Tensor, places: Tensor) -> Tensor:

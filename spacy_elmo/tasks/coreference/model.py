@@ -18,6 +18,7 @@ from torch.nn.functional import dropout
 from torch.nn.utils.rnn import pad_sequence
 
 from ...errors import SettingsError, check_whole, shown
+from ...inference.workers import run_apart
 from ...models.types import Tok2VecModel, is_number
 from ..shared import BiLSTM, TorchShim, dropout_of, init_network, shim_of
 
@@ -100,15 +101,17 @@ def _forward(
 ) -> tuple[list[Scores], Callable[[list[Scores]], list[Doc]]]:
     vectors, backprop_vectors = model.get_ref("tok2vec")(docs, is_train)
     if not is_train:
-        return [predict(model, doc, array) for doc, array in zip(docs, vectors)], lambda gradients: docs
+        found = [run_apart(partial(predict, model, doc, array)) for doc, array in zip(docs, vectors)]
+        return found, lambda gradients: docs
     parts = [list(split_into_parts(doc, model.attrs["train_tokens"])) for doc in docs]
-    steps = [train(model, random.choice(own), array) if own else None for own, array in zip(parts, vectors)]
+    chosen = [random.choice(own) if own else None for own in parts]
+    steps = [part and run_apart(partial(train, model, part, array)) for part, array in zip(chosen, vectors)]
 
     def backprop(gradients: list[Scores]) -> list[Doc]:
         d_vectors = [model.ops.alloc2f(*array.shape) for array in vectors]
         for step, gradient, d_array in zip(steps, gradients, d_vectors):
             if step is not None:
-                step[1](gradient, d_array)
+                run_apart(partial(step[1], gradient, d_array))
         result: list[Doc] = backprop_vectors(d_vectors)
         return result
 
