@@ -1,7 +1,7 @@
 """The architectures that go wherever spaCy takes a tok2vec: Tok2Vec and ElmoTok2Vec."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, update_wrapper
 from typing import Any
 
 import numpy as np
@@ -77,8 +77,8 @@ def build_elmo_tok2vec(
             model.set_ref(name, layer)
     model.init = partial(_init_without_labels, model.init)
     # Thinc's compiled functions refuse read-only parameters, also those that only read (spaCy's issue 13506). It is no
-    # layer of its own, so that saved models can be loaded.
-    model._func = partial(_with_writable_parameters, model._func)
+    # layer of its own, so that saved models can be loaded. Thinc's data_validation reads the types of what it wraps.
+    model._func = update_wrapper(partial(_with_writable_parameters, model._func), model._func)
     return model
 
 

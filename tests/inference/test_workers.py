@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import subprocess
 import sys
 import threading
-import time
-import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
-from spacy_elmo.inference import cache, words, workers
-from spacy_elmo.inference.workers import run_all
+from spacy_elmo.inference import workers
+from spacy_elmo.inference.workers import run_all, run_apart, run_both
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
@@ -30,6 +28,39 @@ def test_a_part_alone_too() -> None:
     found: list[int] = []
     run_all([lambda: found.append(torch.get_num_threads())], 2)
     assert found == [1]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_a_part_apart_and_two_at_once(n_threads: int) -> None:
+    torch.set_num_threads(n_threads)
+    barrier = threading.Barrier(n_threads, timeout=60)
+
+    def work() -> list[int]:
+        found: list[int] = []
+
+        def note() -> None:
+            barrier.wait()  # with two threads each waits for the other
+            found.append(torch.get_num_threads())
+
+        run_both(note, note)
+        return found
+
+    assert run_apart(work) == [1, 1]
+    assert torch.get_num_threads() == n_threads
+    with pytest.raises(ValueError, match="part"):
+        run_apart(lambda: int("part"))
+
+
+def test_many_threads_work_apart() -> None:
+    """More than there are threads of the package: none waits for a helper that waits for it."""
+
+    def work(k: int) -> int:
+        found: list[int] = []
+        run_apart(lambda: run_both(lambda: found.append(k), lambda: found.append(k)))
+        return sum(found)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(work, range(64))) == [2 * k for k in range(64)]
 
 
 def test_the_first_error_is_raised() -> None:
@@ -63,7 +94,7 @@ def test_threads_end_if_not_all_can_start(monkeypatch: pytest.MonkeyPatch) -> No
 
 PROGRAM = """
 import threading, time
-from spacy_elmo.inference.workers import run_all
+from spacy_elmo.inference.workers import run_all, run_apart, run_both
 
 def late():
     threading.main_thread().join()
@@ -109,26 +140,3 @@ def test_torch_wakes_no_threads_of_its_own(cached_words: int) -> None:
         [sys.executable, "-c", COUNTED, str(cached_words)], capture_output=True, text=True, timeout=120
     )
     assert result.stdout.split() == ["2", "2", "3"], result.stderr
-
-
-@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs processes that fork")
-@pytest.mark.parametrize("lock", [workers._LOCK, words._LOCK, cache._LOCK, cache._FILE_LOCK], ids=range(4))
-def test_a_fork_while_a_thread_has_a_lock(lock: threading.Lock) -> None:
-    """As nlp.pipe with n_process in a server whose threads embed: in the child no thread is there to release it."""
-    held = threading.Event()
-
-    def hold() -> None:
-        with lock:
-            held.set()
-            time.sleep(0.3)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert held.wait(60)
-    child = multiprocessing.get_context("fork").Process(target=lambda: sys.exit(not lock.acquire(timeout=20)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks beside threads
-        child.start()
-    child.join(30)
-    thread.join()
-    assert child.exitcode == 0

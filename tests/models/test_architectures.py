@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tasks import TEXTS, elmo_block, examples, tok2vec, train, with_tasks
+from thinc.api import data_validation
 
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.pipeline.mixes import learned_mixes
@@ -54,3 +55,16 @@ def test_a_pipeline_of_read_only_arrays_predicts_the_same(block: dict[str, Any])
     for text in TEXTS:
         assert nlp(text).to_json() == copied(text).to_json() == again(text).to_json()
     assert [doc.to_json() for doc in copied.pipe(TEXTS)] == [doc.to_json() for doc in nlp.pipe(TEXTS)]
+
+
+@pytest.mark.parametrize(
+    "block",
+    [tok2vec(), tok2vec(encode="none", output=True), tok2vec(encode="same_width"), elmo_block()],
+    ids=["linear", "output", "same_width", "elmo"],
+)
+@pytest.mark.parametrize("frozen", [True, False])
+def test_thinc_validates_what_passes_between_layers(block: dict[str, Any], frozen: bool) -> None:
+    with data_validation(True):
+        nlp = with_tasks("tagger", block=block, frozen=frozen)
+        train(nlp, 1)
+        assert pickle.loads(pickle.dumps(nlp))("Ham is  bad")._.elmo.shape == (4, 32)

@@ -3,6 +3,10 @@
 import copy
 import gc
 import pickle
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,7 @@ import pytest
 import spacy
 import torch
 from pipelines import files
+from spacy.tokens import Doc
 from spacy.training import Example
 from tasks import add_task, elmo_block, examples, tok2vec, train, with_tasks
 from thinc.api import SGD, Adam, fix_random_seed
@@ -531,3 +536,85 @@ def test_rehearsing() -> None:
     for example in gold:
         nlp.get_pipe("elmo")(example.predicted)
     nlp.get_pipe("tagger").rehearse(gold, sgd=optimizer)
+
+
+@pytest.mark.slow
+def test_another_thread_predicts_meanwhile() -> None:
+    """Training ends in the same bits, and what is predicted is of some step's weights, each as a whole."""
+
+    def made() -> Any:
+        fix_random_seed(0)
+        nlp = with_tasks("tagger", "ner", frozen=False)
+        nlp.initialize(lambda: examples(nlp))
+        return nlp
+
+    def train_on(nlp: Any, after: Callable[[], object]) -> bytes:
+        fix_random_seed(0)
+        optimizer = nlp.resume_training()
+        for _ in range(12):
+            nlp.update(examples(nlp), sgd=optimizer)
+            after()
+        saved: bytes = nlp.to_bytes()
+        return saved
+
+    def vector(nlp: Any) -> bytes:
+        layers: bytes = nlp.get_pipe("elmo").predict([doc])[0].tobytes()
+        return layers
+
+    alone, together = made(), made()
+    doc = alone.make_doc("Paris likes green ham")
+    steps: list[bytes] = []
+    expected = train_on(alone, lambda: steps.append(vector(alone)))
+    ended, found = threading.Event(), []
+
+    def predict_on() -> None:
+        while not ended.is_set():
+            found.append(vector(together))
+            list(together.pipe(["Ham is bad"]))
+
+    vector(together)
+    with ThreadPoolExecutor(1) as pool:
+        predicting = pool.submit(predict_on)
+        try:
+            assert train_on(together, lambda: time.sleep(0.05)) == expected
+        finally:
+            ended.set()
+        predicting.result()
+    before = vector(with_tasks(frozen=False))
+    assert len(set(found)) > 2
+    assert set(found) <= {before, *steps}
+
+
+def test_a_step_that_a_thread_left_open_ends_when_the_weights_are_used() -> None:
+    nlp = tuned("tagger")
+    gold, before = examples(nlp), weights(nlp)
+    optimizer = nlp.resume_training()
+
+    def leave_open() -> None:
+        nlp.update(gold, sgd=False)
+        nlp.get_pipe("elmo").source.step._optimizer = optimizer
+
+    thread = threading.Thread(target=leave_open)
+    thread.start()
+    thread.join()
+    assert changed(before, weights(nlp))
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("store", ["layers", "none"])
+def test_docs_of_the_last_batch_are_free(frozen: bool, store: str) -> None:
+    nlp = with_tasks("tagger", "textcat", frozen=frozen, store=store)
+    gold = examples(nlp)
+    optimizer = nlp.initialize(lambda: gold)
+
+    def docs() -> set[int]:
+        gc.collect()
+        return {id(each) for each in gc.get_objects() if type(each) is Doc}
+
+    before = docs()
+    nlp.update(gold, sgd=optimizer)
+    assert docs() <= before
+    nlp.update(gold, sgd=False)  # as spacy train
+    for _, pipe in nlp.pipeline:
+        pipe.finish_update(optimizer)
+    assert docs() <= before

@@ -1,6 +1,11 @@
 """What the four components have in common with spaCy's own: files, processes, seeds, beginning anew, listeners."""
 
+import os
 import pickle
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -97,6 +102,33 @@ def test_processes_give_the_same(name: str) -> None:
         spans, scores = results(trained(name), name, n_process=processes, batch_size=2)
         assert spans == expected[0]
         np.testing.assert_allclose(scores, expected[1], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@TASKS
+def test_threads_give_the_same(name: str) -> None:
+    """Also while another pipeline is trained, whose dropout would be seen."""
+    nlp, stop = trained(name), threading.Event()
+    other, gold = blank(name), EXAMPLES[name](nlp)
+    optimizer = other.initialize(lambda: EXAMPLES[name](other))
+
+    def train_on() -> int:
+        for step in range(10_000):
+            if stop.is_set():
+                return step
+            other.update(EXAMPLES[name](other), sgd=optimizer, drop=0.5)
+        return 0
+
+    expected = [results(nlp, name, batch_size=size) for size in (1, len(gold))]
+    with ThreadPoolExecutor(5) as pool:
+        training = pool.submit(train_on)
+        sizes = [number % 2 for number in range(16)]
+        found = list(pool.map(lambda size: results(nlp, name, batch_size=(1, len(gold))[size]), sizes))
+        stop.set()
+        assert training.result()
+    for size, (spans, scores) in zip(sizes, found):
+        assert spans == expected[size][0]
+        np.testing.assert_array_equal(scores, expected[size][1])
 
 
 @pytest.mark.slow
@@ -213,3 +245,40 @@ def test_a_listener_learns_too(name: str, source: str, listener: Any, config: An
     nlp.replace_listeners(source, name, ["model.tok2vec"])
     nlp.remove_pipe(source)
     assert results(nlp, name) == expected
+
+
+WAKES = """
+import os, sys, torch
+sys.path.insert(0, sys.argv[1])
+import test_components as tests
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+torch.set_num_threads(1)
+made = [(name, tests.blank(name)) for name in tests.SIZES]
+for name, nlp in made:
+    tests.train(nlp, name, 1)
+torch.set_num_threads(2)
+before = threads()
+for name, nlp in made:
+    gold = tests.EXAMPLES[name](nlp) * 20
+    nlp.update(gold, drop=0.1)
+    list(nlp.pipe([example.predicted for example in gold]))
+print(threads() - before)
+torch.ones(10**6) + 1
+print(threads() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads as Linux tells them")
+def test_torch_wakes_no_threads_of_its_own() -> None:
+    """Two threads and a helper are the package's. Torch's would spin beside a busy neighbour."""
+    folder = str(Path(__file__).parent)
+    helpers = str(Path(__file__).parents[1] / "helpers")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([helpers, os.environ.get("PYTHONPATH", "")])}
+    result = subprocess.run(
+        [sys.executable, "-c", WAKES, folder], capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert result.stdout.split() == ["3", "4"], result.stderr

@@ -24,7 +24,7 @@ def network() -> CoreferenceNetwork:
 
 @pytest.fixture
 def words(network: CoreferenceNetwork) -> Words:
-    return network.read(torch.randn(TOKENS, WIDTH, dtype=torch.float64), [4, 2, 3])
+    return network.read(torch.randn(TOKENS, WIDTH, dtype=torch.float64), [4, 2, 3], 0.0)
 
 
 def head(words: Words, start: int, end: int) -> torch.Tensor:
@@ -33,14 +33,14 @@ def head(words: Words, start: int, end: int) -> torch.Tensor:
 
 
 def test_each_sentence_is_read_alone(network: CoreferenceNetwork, words: Words) -> None:
-    alone = network.read(words.inputs[4:6], [2])
+    alone = network.read(words.inputs[4:6], [2], 0.0)
     torch.testing.assert_close(alone.states, words.states[4:6])
     weights = network.attention(words.states).softmax(0)
     torch.testing.assert_close(words.attention / words.attention.sum(), weights, rtol=1e-6, atol=1e-6)
 
 
 def test_scores_of_spans(network: CoreferenceNetwork, words: Words) -> None:
-    scores = network.score_spans(words)
+    scores = network.score_spans(words, 0.0)
     assert scores.shape == (MOST, TOKENS)
     layer = torch.cat([network.mention_start.weight, network.mention_end.weight, network.mention_head.weight], dim=1)
     for width in range(MOST):
@@ -55,7 +55,7 @@ def test_scores_of_spans(network: CoreferenceNetwork, words: Words) -> None:
 
 
 def test_fewer_tokens_than_the_widest_span(network: CoreferenceNetwork) -> None:
-    scores = network.score_spans(network.read(torch.randn(2, WIDTH, dtype=torch.float64), [2]))
+    scores = network.score_spans(network.read(torch.randn(2, WIDTH, dtype=torch.float64), [2], 0.0), 0.0)
     assert scores.shape == (MOST, 2)
     assert torch.isfinite(scores).tolist() == [[True, True], [True, False], [False, False], [False, False]]
 
@@ -63,7 +63,7 @@ def test_fewer_tokens_than_the_widest_span(network: CoreferenceNetwork) -> None:
 def test_vectors_of_spans(network: CoreferenceNetwork, words: Words) -> None:
     spans = [(0, 1), (2, 4), (5, 9), (8, 9)]
     starts, ends = torch.tensor(spans).T
-    vectors = network.span_vectors(words, starts, ends)
+    vectors = network.span_vectors(words, starts, ends, 0.0)
     for vector, (start, end) in zip(vectors, spans):
         parts = torch.cat([words.states[start], words.states[end - 1], head(words, start, end)])
         expected = (network.span(parts) + network.span_width.weight[end - start - 1]).relu()
@@ -74,7 +74,7 @@ def test_scores_of_pairs(network: CoreferenceNetwork) -> None:
     vectors = torch.randn(3, 6, dtype=torch.float64)
     index = torch.tensor([[1, 0], [2, 1]])
     distance, same = torch.tensor([[0, 1], [6, 5000]]), torch.tensor([[0, 1], [1, 0]])
-    scores = network.score_pairs(vectors[1:], vectors, index, distance, same)
+    scores = network.score_pairs(vectors[1:], vectors, index, distance, same, 0.0)
     buckets = [[0, 1], [2, 9]]  # 0, 1 to 2, 3 to 6, ..., 511 and more
     layer = torch.cat([network.pair_mention.weight, network.pair_antecedent.weight, network.pair_product.weight], dim=1)
     for row in range(2):
