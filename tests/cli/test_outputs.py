@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -104,31 +105,32 @@ def test_an_output_that_another_command_writes(place: Path, command: str) -> Non
 def test_kills_at_any_time(tmp_path: Path, command: str) -> None:
     """By SIGKILL, in a new folder or in what the kill before has left: then the command ends as if nothing had been."""
     arguments = COMMANDS[command][1]
-    for name in ("whole", "killed"):
-        prepare(tmp_path / name)
+    prepare(tmp_path)
 
-    def start(folder: Path) -> int:
+    def start() -> int:
         """Run the command in a copy of this process, which has read all modules."""
         if number := os.fork():
             return number
         try:
-            os.chdir(folder)
+            os.chdir(tmp_path)
             invoke("elmo", command.partition(",")[0], *arguments)
             os._exit(0)
         finally:
             os._exit(1)
 
-    assert os.waitpid(start(tmp_path / "whole"), 0)[1] == 0  # it loads what the first call needs
+    assert os.waitpid(start(), 0)[1] == 0  # it loads what the first call needs
     begin = time.monotonic()
-    assert os.waitpid(start(tmp_path / "whole"), 0)[1] == 0
-    seconds, expected = time.monotonic() - begin, contents(tmp_path / "whole")
+    assert os.waitpid(start(), 0)[1] == 0
+    seconds, expected = time.monotonic() - begin, contents(tmp_path)
+    shutil.rmtree(tmp_path / "out")
+    (tmp_path / "out").mkdir()
     random, killed = Random(command), 0
     for number in range(8):
-        process = start(tmp_path / "killed")
+        process = start()
         time.sleep(random.uniform(0, seconds))
         os.kill(process, signal.SIGKILL)
         killed += os.WIFSIGNALED(os.waitpid(process, 0)[1])
         if number % 4 == 3:
-            assert os.waitpid(start(tmp_path / "killed"), 0)[1] == 0, "what a kill has left is in the way"
-            assert contents(tmp_path / "killed") == expected
+            assert os.waitpid(start(), 0)[1] == 0, "what a kill has left is in the way"
+            assert contents(tmp_path) == expected
     assert killed > 2
