@@ -4,7 +4,8 @@ import os
 import re
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import IO, Any, Literal, TextIO
 
@@ -18,6 +19,7 @@ from ..errors import CommandError, ElmoError, SettingsError, check_whole, listed
 from ..formats.characters import TruncatedWords, checked_words
 from ..formats.options import BiLMOptions
 from ..formats.outputs import output
+from ..formats.paths import expanded
 from ..formats.vectors import VectorsWriter, key_problem, of_length_1
 from ..inference.engine import Engine, FrozenBiLM
 from ..inference.words import CACHED_WORDS
@@ -82,7 +84,7 @@ def split_texts(texts: Iterable[str | Sequence[str]], lang: str | None) -> list[
 
     None and NaN are texts without words.
     """
-    if not isinstance(texts, Iterable):
+    if not isinstance(texts, Iterable) or isinstance(texts, Mapping) or hasattr(texts, "columns"):
         raise ElmoError(f"the texts are {shown(texts)}. Expected a list of strings, or of lists of words.")
     split, sentences = splitter(lang), []
     for i, text in enumerate(texts):
@@ -366,6 +368,12 @@ class ElmoEmbedder(Carrying):
             raise CommandError(f"input_file is {shown(input_file)}. Expected an open file: open it first.")
         source = str(getattr(input_file, "name", "the text"))
         with output(output_file_path, CommandError, [source]):
+            with suppress(OSError, ValueError, AttributeError):  # no file, as a StringIO, or no output yet
+                if os.path.samestat(os.fstat(input_file.fileno()), os.stat(expanded(output_file_path))):
+                    raise CommandError(
+                        f"{output_file_path}: the file to read and the file to write are the same. Expected another "
+                        "file for the output: change its name."
+                    )
             lines = _read_lines(input_file, source)
             self.embed_lines(lines, output_file_path, output_format, batch_size, forget_sentences, use_sentence_keys)
 

@@ -115,7 +115,7 @@ def compare(
         raise CommandError(f"{train_file}: no annotations of {', '.join(bare)}. {expected}")
     words = sum(map(len, DocBin().from_disk(data["train"]).tokens))
     patience = max(_LEAST_PATIENCE, words // _BATCH * _EPOCHS)
-    if patience < training["patience"]:
+    if patience < training["patience"] and "training.patience" not in overrides:
         config["training"].update(patience=patience, eval_frequency=patience // 4)
         msg.info(f"{words:,} words are few: a training ends after {patience} updates without a better score")
     if training["max_steps"]:  # without an evaluation the network of the first one would be saved, which is untrained

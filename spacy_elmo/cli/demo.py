@@ -40,8 +40,8 @@ def demo(
         raise CommandError(
             f"{output}: this folder can't be made ({error.strerror}). Give another one, as in spacy elmo demo FOLDER."
         ) from error
-    for name in ("vectors.hdf5", "senses.png"):
-        hold(output / name)
+    for name, begins in (("vectors.hdf5", b"\x89HDF"), ("senses.png", b"\x89PNG")):
+        hold(output / name, begins=begins)
     table = sample_sentences()
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")

@@ -51,7 +51,8 @@ def evaluate(
 
     report, streamed = Report(), per_sentence == DASH
     if per_sentence is not None and not streamed:
-        hold(per_sentence, [text, *files_of(model), *filter(None, [softmax_folder(model)])])
+        read = [text, *files_of(model), *filter(None, [softmax_folder(model)])]
+        hold(per_sentence, read, begins=b"sentence\ttokens\t")
 
     lines, files = array("q"), dict[str, int]()  # of each sentence; how many sentences each file has
 

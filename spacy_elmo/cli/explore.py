@@ -98,7 +98,8 @@ def explore(
         for token in doc:
             tokens[token.lower_].append(token)
     split = (blank(lang) if lang else nlp).tokenizer
-    spans = {word: _spans(word, tokens, split) for word in chosen or usual}
+    once = {word.lower(): word for word in reversed(chosen or usual)}  # upper and lower case are one word
+    spans = {word: _spans(word, tokens, split) for word in reversed(once.values())}
     found = {word: group[:MOST_OCCURRENCES] for word, group in spans.items() if len(group) > 1}
     if not found and words:
         raise CommandError(
@@ -110,7 +111,7 @@ def explore(
             "no word of the text occurs twice, but for the most frequent ones of the language. Expected some: give "
             "more text, or name words with --words."
         )
-    if missing := [word for word in chosen if word not in found]:
+    if missing := [word for word in once.values() if chosen and word not in found]:
         msg.warn(f"{', '.join(missing)}: less than twice in the text, so not on the page.")
     layers = _embed(found.values(), choice)
     if parquet is not None:

@@ -15,7 +15,7 @@ from ..errors import CommandError, CorpusError
 from ..modules.loading import files_of, is_embedded
 from ..text.words import tokenizer_of
 from .console import escaped, msg, quoted
-from .shared import DASH, Force, Lang, hold, write_text
+from .shared import DASH, Force, Lang, TextColumn, TextField, hold, write_text
 
 if TYPE_CHECKING:
     from ..pretraining.config import PretrainConfig
@@ -42,6 +42,8 @@ def init_pretrain_config(
     train: str | None = Opt(None, metavar="TEXT", help="Text, one sentence a line: a file, a folder or a pattern"),
     heldout: str | None = Opt(None, metavar="TEXT", help="Held-out text; default: a part of the training text"),
     lang: Lang = None,
+    text_column: TextColumn = None,
+    text_field: TextField = None,
     size: SizeName | None = Opt(None, help="Of the network; tiny: for a first try or a small text; default: mini"),
     init: str | None = Opt(None, metavar="MODEL", help="biLM to tune: its folder, that of its run, or its name"),
     force: Force = False,
@@ -77,6 +79,7 @@ def init_pretrain_config(
         settings = config_of_size(Size("mini" if size is None else size.value), paths, lang)
     else:
         settings = tuning_config(paths, lang)
+    settings = replace(settings, corpus=replace(settings.corpus, text_column=text_column, text_field=text_field))
     if words is not None:
         settings = _with_words_of(words, settings, untrusted=not is_embedded(str(init)))
     message, frozen = "without --train, the settings are those for a large text", _FROZEN
@@ -133,12 +136,14 @@ def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str
     """Return settings that fit a text, what was counted and changed, and the length of the run in tokens."""
     from ..pretraining.presets import enough_sentences, enough_tokens, fit
     from ..pretraining.text import count_text
-    from ..text.stream import Report
+    from ..text.stream import Fields, Report
 
     source = large.paths.train
     try:
         report = Report()
-        size = count_text(source, large.corpus.language, enough_tokens(large), enough_sentences(large), report)
+        how = large.corpus
+        fields: Fields = {"text_column": how.text_column, "text_field": how.text_field}
+        size = count_text(source, how.language, enough_tokens(large), enough_sentences(large), report, **fields)
         fitted, before, updates = fit(large, size, own_words)
     except CorpusError as error:
         raise CommandError(

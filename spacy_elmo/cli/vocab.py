@@ -32,7 +32,8 @@ def vocab(
     report = Report()
     streamed = output_file == DASH
     for path_of in (Path, counts_path) if not streamed else ():  # in this order: a path like "/" has no counts
-        hold(path_of(output_file), [text], force=force)
+        begins = b"<S>\n" if path_of is Path else b"\x93NUMPY"
+        hold(path_of(output_file), [text], force=force, begins=begins)
     stopped = f"stopped. {output_file} was not written. If there was a file of that name before, it is unchanged."
     with redirect_stdout(sys.stderr) if streamed else nullcontext():
         try:

@@ -28,7 +28,7 @@ def weights(
     """
     import_code(code)
     if plot is not None:
-        hold(plot, [pipeline_folder(pipeline)])
+        hold(plot, [pipeline_folder(pipeline)], begins=b"\x89PNG" if plot.suffix.lower() == ".png" else b"")
     mixes = _read_mixes(pipeline)
     if plot is not None:
         plot_weights(mixes, plot)

@@ -49,6 +49,10 @@ class EmbedColumns:
         self.column, self.lang, self.tokens_column = column, lang, tokens_column
         self.vectors_column = vectors_column or ("vector" if sentence else "vectors")
         self.bilm = BiLMChoice(bilm) if isinstance(bilm, str) else bilm
+        if self.tokens_column == self.vectors_column:
+            raise SettingsError(
+                f"tokens_column and vectors_column are both {shown(tokens_column)}. Expected two names: change one."
+            )
         self.selection = Selection.of(layers, dtype, sentence)
         if self.selection.name == "all":
             raise SettingsError(
@@ -89,6 +93,12 @@ class EmbedColumns:
                     f"{setting}."
                 )
         values = table[self.column]
+        if isinstance(values, str) or getattr(values, "ndim", 1) != 1:
+            got = shown(values) if isinstance(values, str) else "several columns of this name"
+            raise CorpusError(
+                f"the column {self.column!r} is {got}. Expected one column with a value for each row: of Ray "
+                "map_batches, not map; or give one of the columns another name."
+            )
         missing = values.isna() if is_frame else map(is_missing, values)
         # Dask calls this in several threads: one loads, and one text is split at a time
         with _LOCK:

@@ -20,7 +20,7 @@ from ..text.files import sources_of
 from ..text.stream import Item, read_items
 from .bilm import BiLMChoice
 from .manifest import MANIFEST, SHARDS, SKIPPED, Manifest, ShardFacts, Summary, refuse_foreign
-from .shards import Format, OnProgress, Shard, ShardSettings, ShardWriter, cut, digest_of
+from .shards import Format, OnProgress, Shard, ShardSettings, ShardWriter, cut
 from .workers import connected, run_cluster, run_workers
 from .writing import FORMATS, SUFFIXES, Layers, Selection
 
@@ -257,7 +257,7 @@ def _embed_into_folder(
         def missing() -> Iterator[Shard]:
             for shard in cut(items, manifest.shard_size):
                 summary.shards += 1
-                if manifest.is_done(shard.number, shard.digest, partial(digest_of, shard.items, str)):
+                if manifest.is_done(shard.number, shard.digest, shard.real_digest):
                     summary.resumed += 1
                     progress(0, shard.bytes)
                 else:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..errors import CorpusError
-from ..formats.atomic import is_leftover, replacing, writing
+from ..formats.atomic import replacing, writing
 from ..formats.paths import EXPECTED
 from ..models.types import is_whole
 from ..text.stream import BadLine
@@ -25,7 +25,8 @@ _ANEW = "begin anew with --no-resume (resume=False), which deletes the shards th
 class ShardFacts:
     """What is known of a shard after it was written.
 
-    size: bytes of its file. digest: see `Shard.digest`. cut_words, blank: as in `Summary`.
+    size: bytes of its file. digest, real_digest: as in `Shard`; those of version 0.1 have the former alone.
+    cut_words, blank: as in `Summary`.
     skipped: file, line and reason of each item that was left out.
     """
 
@@ -39,6 +40,7 @@ class ShardFacts:
     cut_words: int = 0
     blank: int = 0
     skipped: list[tuple[str, int, str]] = field(default_factory=list)
+    real_digest: str = ""
 
 
 class Manifest:
@@ -72,14 +74,15 @@ class Manifest:
         """The bytes of text in a shard."""
         return int(self._settings["shard_size"])
 
-    def is_done(self, number: int, digest: str, earlier: Callable[[], str]) -> bool:
+    def is_done(self, number: int, digest: str, real_digest: str) -> bool:
         """Return whether a shard is finished. Raises CorpusError if it was made of other text.
 
-        earlier: returns its digest by earlier versions, in which a file had the name that the user gave.
+        It is the same text if the files have the same names, or the same real paths.
         """
-        if number not in self.facts:
+        facts = self.facts.get(number)
+        if facts is None:
             return False
-        if self.facts[number].digest != digest and self.facts[number].digest != earlier():
+        if facts.digest != digest and facts.real_digest != real_digest:
             raise self._changed(number)
         return True
 
@@ -113,7 +116,7 @@ class Manifest:
             all_facts = [ShardFacts(**json.loads(line)) for line in lines[1:]]
         except (ValueError, TypeError) as error:
             raise CorpusError(f"{self._path}: damaged ({error}). {_ANEW.capitalize()}.") from error
-        finished = [facts for facts in all_facts if self._has_file(facts)]
+        finished = [facts for facts in all_facts if self._has_file(facts) and facts.sentences]
         if not finished:  # no setting binds; what a killed command has not listed is of no use
             for path in (self.folder / SHARDS).glob("part-*"):
                 path.unlink()
@@ -172,7 +175,7 @@ def refuse_foreign(folder: Path) -> None:
         settings = json.loads(lines[0]) if lines else None
     except ValueError:
         settings = {}
-    names = {path.name for path in folder.iterdir() if path.name != LOCK and not is_leftover(path.name)}
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
     foreign = sorted(names - {SHARDS, MANIFEST}) if MANIFEST not in names else []
     if settings is None:  # no manifest, or an empty one
         foreign += [name for name in names & {SHARDS} if any((folder / name).iterdir())]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -30,12 +30,13 @@ _MOST_BYTES = 1 << 22  # of items that are read ahead; more than a window needs
 class Shard(NamedTuple):
     """Consecutive items of a corpus, whose vectors are in one file.
 
-    number: from 0. digest: see `digest_of`.
+    number: from 0. digest, real_digest: see `digest_of`; the latter takes the real paths of files.
     """
 
     number: int
     items: list[Item]
     digest: str = ""
+    real_digest: str = ""
 
     @property
     def bytes(self) -> int:
@@ -44,18 +45,18 @@ class Shard(NamedTuple):
 
 def cut(items: Iterable[Item], size: int) -> Iterator[Shard]:
     """Divide items into shards: each is complete as soon as it has that many bytes."""
+    real: dict[str, str] = {}
     for number, part in enumerate(parts_of(items, size)):
-        yield Shard(number, part, digest_of(part))
+        for name in {item.source for item in part} - real.keys():
+            real[name] = os.path.realpath(name) if os.path.exists(name) else name  # standard input has no path
+        yield Shard(number, part, digest_of(part, {}), digest_of(part, real))
 
 
-_real_path = lru_cache(1)(os.path.realpath)
-
-
-def digest_of(items: Iterable[Item], path_of: Callable[[str], str] = _real_path) -> str:
-    """Return a SHA-256 of where items come from and of what they say. path_of: gives the same file one name."""
+def digest_of(items: Iterable[Item], paths: Mapping[str, str]) -> str:
+    """Return a SHA-256 of where items come from and of what they say. paths: by the names of files."""
     digest = hashlib.sha256()
     for item in items:
-        place = f"{path_of(item.source)}\0{item.line}\0{item.kind}\0{item.size}\0"
+        place = f"{paths.get(item.source, item.source)}\0{item.line}\0{item.kind}\0{item.size}\0"
         digest.update(place.encode("utf8", "surrogateescape"))
         digest.update(item.data or b"")
     return digest.hexdigest()
@@ -142,7 +143,7 @@ class ShardWriter:
     def write_shard(self, shard: Shard, folder: Path, progress: OnProgress) -> ShardFacts:
         """Write the file of a shard without its bad items. It has the same bytes whatever was embedded before."""
         name = f"part-{shard.number:06d}.{self.settings.format}"
-        facts = ShardFacts(shard.number, name, 0, shard.digest)
+        facts = ShardFacts(shard.number, name, 0, shard.digest, real_digest=shard.real_digest)
 
         def skip(item: Item, reason: str) -> None:
             facts.skipped.append((item.source, item.line, reason))

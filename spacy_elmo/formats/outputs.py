@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,10 @@ def _refuse_inputs(
         source = expanded(name)
         root, is_pattern = real(name), _is_pattern(name)
         same = root in written or any(root.is_relative_to(folder) for folder in folders)
+        if os.fspath(name) == "-":
+            with suppress(OSError):  # it is closed
+                status = os.fstat(0)
+                same = (status.st_dev, status.st_ino) in present
         if present and not same:
             for file in _files_of(source):
                 status = file.stat()
@@ -103,8 +107,7 @@ def _refuse_inputs(
             )
         if any(_would_match(file, source) for file in written) if is_pattern else target.is_relative_to(root):
             raise error(
-                f"{path}: the output is inside {name}, which is the input. Expected a place outside: give another "
-                "path, since the output would be read the next time."
+                f"{path}: the output is inside {name}, which is read. Expected a place outside: give another path."
             )
 
 

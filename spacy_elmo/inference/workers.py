@@ -10,9 +10,11 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextvars import copy_context
 from typing import TypeVar
 
 import torch
+from thinc.util import get_torch_default_device
 
 from ..locks import fork_lock
 
@@ -59,11 +61,12 @@ def run_apart(function: Callable[[], Result]) -> Result:
     It is for many small operations of torch: torch's own threads would wait for each other after each of them.
     """
     n_threads = torch.get_num_threads()
-    if n_threads == 1:
+    if n_threads == 1 or get_torch_default_device().type != "cpu":  # each thread has its own GPU
         return function()
     _pool(1)  # the helper of `run_both`; only a thread that has all of torch's threads may start others
     results: list[Result] = []
-    run_all([lambda: results.append(function())], n_threads)
+    context = copy_context()  # Thinc's ops are in it
+    run_all([lambda: results.append(context.run(function))], n_threads)
     return results[0]
 
 

@@ -389,9 +389,9 @@ class Step:
             self.end()
 
     def _settle(self) -> None:
-        # a thread that predicts must not end the step of one that trains; a forked process has no part in it
-        others = self._thread.is_alive() or os.getpid() != self._process
-        if self._gradients and not (others and self._thread is not threading.current_thread()):
+        # the thread that trains ends its step, also in its forked process; another one if that thread has ended
+        begun_here = self._thread is threading.current_thread()
+        if self._gradients and (begun_here or (os.getpid() == self._process and not self._thread.is_alive())):
             self.end()
 
     def end(self) -> None:

@@ -1,7 +1,7 @@
 """A vector for each text, by a pipeline."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,7 @@ def encode(
 
 
 def _checked(texts: Iterable[str | Doc]) -> list[str | Doc]:
-    if not isinstance(texts, Iterable):
+    if not isinstance(texts, Iterable) or isinstance(texts, Mapping) or hasattr(texts, "columns"):
         raise SettingsError(f"the texts are {shown(texts)}. Expected strings, as in a list; or one string or Doc.")
     inputs: list[str | Doc] = []
     for i, text in enumerate(texts):

@@ -173,7 +173,7 @@ def _pack(
             for parameter in full.softmax.parameters():
                 if parameter.ndim == 2:
                     parameter.copy_(torch.from_numpy(round_to_steps(parameter.numpy(), bits, (1,))))
-    with replacing_folder(output, (*files.FILES, files.COUNTS, files.CARD), WeightsError) as temporary:
+    with replacing_folder(output, (*files.FILES, files.COUNTS), WeightsError) as temporary:  # an own card stays
         write_options(temporary / files.OPTIONS, options)
         write_weights(temporary / files.WEIGHTS, options, rounded, compress=True)
         if full is not None:

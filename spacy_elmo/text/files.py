@@ -158,16 +158,17 @@ _SIGNATURES = {
 # Those that a text may begin with, too: they count if there is a control character.
 _SIGNATURES_OF_LETTERS = {
     b"BZh": "packed with bzip2: give it a name that ends in .bz2",
-    b"Rar!": "a rar archive",
-    b"GIF8": "an image (GIF)",
-    b"II*": "an image (TIFF)",
-    b"MM": "an image (TIFF)",
-    b"RIFF": "a sound, a film or an image",
-    b"OggS": "a sound",
-    b"ID3": "a sound",
-    b"PAR1": "a Parquet file: embed the DataFrame of it with EmbedColumns, or write its texts to a .csv file",
-    b"ARROW1": "an Arrow file",
-    b"SQLite format 3": "an SQLite database",
+    b"Rar!\x1a": "a rar archive",
+    b"GIF87a": "an image (GIF)",
+    b"GIF89a": "an image (GIF)",
+    b"II*\0": "an image (TIFF)",
+    b"MM\0*": "an image (TIFF)",
+    b"OggS\0": "a sound",
+    b"ID3\3": "a sound",
+    b"ID3\4": "a sound",
+    b"PAR1\x15": "a Parquet file: embed the DataFrame of it with EmbedColumns, or write its texts to a .csv file",
+    b"ARROW1\0": "an Arrow file",
+    b"SQLite format 3\0": "an SQLite database",
 }
 _HEAD = 1 << 10  # bytes that are looked at
 _CONTROL = bytes({*range(32), 127} - set(b"\t\n\r\f\v\x1b"))

@@ -21,7 +21,7 @@ from spacy.tokens import Doc, DocBin, Span
 from ..errors import SOURCE_DAMAGED, CorpusError, PlainTextWarning, StandardInputWarning, shown
 from ..formats.paths import EXPECTED, Name
 from .files import LONGEST_LINE, STANDARD_INPUT, Source, kind_of, lines_of, opened, sources_of, unpacked
-from .tables import blocks_of, column_words, table_rows
+from .tables import blocks_of, column_words, problem_of, table_rows
 
 if TYPE_CHECKING:
     from typing import Unpack  # of Python 3.11
@@ -39,7 +39,7 @@ from .words import (
 
 Kind = Literal["text", "json", "row", "conllu", "words", "doc"]
 _KINDS: dict[str, Kind] = dict.fromkeys((".jsonl", ".ndjson", ".jsonlines", ".jl", ".json"), "json")
-_KINDS |= dict.fromkeys((".conll", ".conllx", ".conll03", ".iob", ".iob2", ".bio", ".bioes", ".bilou"), "words")
+_KINDS |= dict.fromkeys((".conllx", ".conll03", ".iob", ".iob2", ".bio", ".bioes", ".bilou"), "words")
 _KINDS |= {".conllu": "conllu", ".spacy": "doc"}
 
 
@@ -132,6 +132,8 @@ def read_items(sources: Iterable[Source], text_column: str | None = None) -> Ite
 def _items(source: Source, text_column: str | None) -> Iterator[Item]:
     path, name = source.path, source.name
     kind = _KINDS.get(kind_of(path), "text" if text_column is None else "row")
+    if kind_of(path).endswith("conll"):  # as .v4_gold_conll
+        kind = "words"
     if kind == "doc":
         yield from _docs(path)
         return
@@ -141,8 +143,8 @@ def _items(source: Source, text_column: str | None) -> Iterator[Item]:
         lines = lines_of(file)
         if kind == "conllu":
             for number, block in blocks_of(lines):
-                complete = [line for line in block if line is not None]
-                yield Item(name, number, kind, b"".join(complete) if len(complete) == len(block) else None)
+                problem = problem_of(block, number)
+                yield Item(name, number, kind, None if problem else b"".join(map(bytes, filter(None, block))), problem)
         elif kind == "words":
             yield from (Item(name, number, kind, data, problem) for number, data, problem in column_words(lines))
         elif kind == "row":
@@ -337,7 +339,7 @@ class Parser:
             if len(sentences) == 1:
                 sentences = self._sentences(sentences[0].tokens, sentences[0].offsets)
             document.sentences = sentences
-        others = {name: None if is_missing(value) else value for name, value in record.items() if name not in read}
+        others = {name: value for name, value in record.items() if name not in read and not is_missing(value)}
         _add_fields(document, others)
 
     def _read_doc(self, document: Document, record: dict[str, Any]) -> None:
@@ -371,12 +373,15 @@ def _json_record(line: str, text_field: str | None) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise Unusable(f"not JSON ({error})") from error
+        raise Unusable(f"not JSON ({getattr(error, 'msg', error)}){_hint(line)}") from error
     if not isinstance(record, dict) or not any(name in record for name in ([text_field] if text_field else _FIELDS)):
         expected = shown(text_field) if text_field else '"text" or "tokens"'
-        hint = "; a list in square brackets is not JSON lines" if line.lstrip().startswith("[") else ""
-        raise Unusable(f"no JSON object with {expected}{hint}")
+        raise Unusable(f"no JSON object with {expected}{_hint(line)}")
     return record
+
+
+def _hint(line: str) -> str:
+    return "; a list in square brackets is not JSON lines" if line.lstrip().startswith("[") else ""
 
 
 _FIELDS = ("text", "tokens")
@@ -389,7 +394,7 @@ def record_sentences(record: dict[str, Any]) -> list[Sentence] | None:
     beside a text, as of a tokenizer of pieces: the text is to be split. Raises Unusable if they are no words.
     """
     tokens, text, sents = (record.get(name) for name in ("tokens", "text", "sents"))
-    if is_missing(tokens):
+    if is_missing(tokens) or (tokens == [] and not is_missing(text)):
         return None
     if not isinstance(tokens, list):
         raise Unusable('"tokens" is no list of strings or of objects')

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from itertools import chain, islice, pairwise
 
 from ..errors import CorpusError, shown
@@ -24,17 +26,15 @@ def table_rows(lines: Iterable[bytes | None], name: str, suffix: str, column: st
     suffix: the end of the file's name; what is neither .csv nor .tsv is .tsv if the column stands between tabs.
     Raises CorpusError if there is no such column, or more than one.
     """
-    lines = iter(lines)
-    start = next(lines, b"")
-    is_tsv, separator = suffix in (".tsv", ".tab"), ","
-    try:
-        first = decode_line(start, 1)
-        is_tsv = is_tsv or (suffix != ".csv" and column in first.rstrip("\r\n").split("\t"))
-        separator = max(",;\t", key=first.count)
-        separator = next((each for each in ",;\t" if column in _fields(first, each, _no_more)), separator)
-    except Unusable:  # a line that ends within a quotation
-        pass
-    records = _records(chain([start], lines), "\t" if is_tsv else separator, quotes=not is_tsv)
+    numbered = enumerate(lines, 1)
+    number, start = next(((n, line) for n, line in numbered if line is None or line.strip()), (1, b""))
+    first = (start or b"").decode("utf-8-sig", "replace")
+    is_tsv = suffix in (".tsv", ".tab") or (suffix != ".csv" and column in first.rstrip("\r\n").split("\t"))
+    separator = "\t" if is_tsv else max(",;\t", key=first.count)
+    for each in "\t;," if not is_tsv else "":  # the comma comes first
+        with suppress(Unusable):  # with another separator there is text after a quotation
+            separator = each if column in _fields(first, each, _no_more) else separator
+    records = _records(chain([(number, start)], numbered), separator, quotes=not is_tsv)
     _, header = next(records)
     if isinstance(header, Unusable) or header.count(column) != 1:
         problem = f"its first line has {header}"
@@ -44,11 +44,12 @@ def table_rows(lines: Iterable[bytes | None], name: str, suffix: str, column: st
             f"{name}: {problem}. Expected {shown(column)} among its columns, once: name another one with --text-column "
             "(text_column)."
         )
-    n_before = Counter[str]()
-    names = []
+    names: list[str] = []
     for each in header:  # as pandas names columns that are there twice
-        names.append(f"{each}.{n_before[each]}" if n_before[each] else each)
-        n_before[each] += 1
+        others = (f"{each}.{k}" for k in range(1, len(header) + 1))
+        names.append(
+            next(name for name in others if name not in names and name not in header) if each in names else each
+        )
     for number, fields in records:
         if isinstance(fields, Unusable):
             yield number, None, str(fields)
@@ -61,14 +62,24 @@ def table_rows(lines: Iterable[bytes | None], name: str, suffix: str, column: st
             yield number, json.dumps([values.pop(column), values]).encode(), ""
 
 
+class _Stray(Unusable):
+    """A quotation mark that opens nothing, so that its line alone is bad."""
+
+
 def _no_more() -> str:
-    raise Unusable("a quotation mark that is never closed")
+    raise _Stray("a quotation mark that is never closed")
 
 
-def _records(lines: Iterator[bytes | None], separator: str, quotes: bool) -> Iterator[tuple[int, list[str] | Unusable]]:
-    """Yield the number of the first line of each record, and its fields. After a bad one the next line is read."""
-    numbered, again = enumerate(lines, 1), deque[tuple[int, bytes | None]]()
-    used: list[tuple[int, bytes | None]] = []
+Numbered = tuple[int, bytes | None]
+
+
+def _records(numbered: Iterator[Numbered], separator: str, quotes: bool) -> Iterator[tuple[int, list[str] | Unusable]]:
+    """Yield the number of the first line of each record, and its fields.
+
+    After a quotation mark that opens nothing the next line is read; after any other bad record what follows it.
+    """
+    again = deque[Numbered]()
+    used: list[Numbered] = []
     n_bytes = 0
 
     def more() -> str:
@@ -79,17 +90,31 @@ def _records(lines: Iterator[bytes | None], separator: str, quotes: bool) -> Ite
         used.append(line)
         n_bytes += len(line[1] or b"")
         if n_bytes > LONGEST_LINE:
-            raise Unusable(f"a quotation of more than {LONGEST_LINE:,} bytes")
-        return decode_line(line[1], line[0])
+            raise _Stray(f"a quotation of more than {LONGEST_LINE:,} bytes")
+        return (line[1] or b"").decode("utf8", "surrogateescape")
 
     while (line := again.popleft() if again else next(numbered, None)) is not None:
         used, n_bytes = [line], len(line[1] or b"")
         try:
-            text = decode_line(line[1], line[0])
-            yield line[0], _fields(text, separator, more) if quotes else text.rstrip("\r\n").split(separator)
+            text = (line[1] or b"").decode("utf8", "surrogateescape").removeprefix("\ufeff" if line[0] == 1 else "")
+            fields = _fields(text, separator, more) if quotes else text.rstrip("\r\n").split(separator)
         except Unusable as error:
-            again.extendleft(reversed(used[1:]))
+            if isinstance(error, _Stray):
+                again.extendleft(reversed(used[1:]))
             yield line[0], error
+            continue
+        problem = problem_of([data for _, data in used], line[0])
+        yield line[0], Unusable(problem) if problem else fields
+
+
+def problem_of(lines: Sequence[bytes | None], first: int) -> str:
+    """Return why one of some lines can't be decoded, with its number if it is not the first; "" if all can."""
+    for number, line in enumerate(lines, first):
+        try:
+            decode_line(line, number)
+        except Unusable as error:
+            return f"line {number:,}: {error}" if number > first else str(error)
+    return ""
 
 
 def _fields(line: str, separator: str, more: Callable[[], str]) -> list[str]:
@@ -115,7 +140,9 @@ def _fields(line: str, separator: str, more: Callable[[], str]) -> list[str]:
             if line[at : at + 1] in ("", "\r", "\n"):
                 return fields
             if line[at] != separator:
-                raise Unusable(f"text after a closing quotation mark: {shown(line[at : at + 20])}")
+                opens = line[:close].endswith(separator) or not close  # then the quotation is that of another record
+                kind = _Stray if opens else Unusable
+                raise kind(f"text after a closing quotation mark: {shown(line[at : at + 20])}")
             at += 1
         else:
             end = line.find(separator, at)
@@ -149,51 +176,54 @@ def column_words(lines: Iterable[bytes | None]) -> Iterator[Part]:
     """
     lines = iter(lines)
     head = list(islice(lines, _HEAD_LINES))
-    texts = [(line or b"").decode("utf-8-sig", "replace").strip() for line in head]
-    rows = [_columns(line) for line in texts if line and not line.startswith((_DOCSTART, "#begin ", "#end "))]
-    usual = Counter(map(len, rows)).most_common(1)[0][0] if rows else 1
-    tokens = [row for row in rows if len(row) == usual or not row[0].startswith("#")]
+    texts = [(line or b"").decode("utf-8-sig", "replace").strip("\r\n") for line in head]
+    heads = [line for line in texts if line.strip() and not line.startswith((_DOCSTART, "#begin ", "#end "))]
+    plain = [line for line in heads if not line.startswith("#")]
+    tabs = 2 * sum("\t" in line for line in plain) > len(plain)
+    # a no-break space is in a word
+    columns = partial(str.split, sep="\t") if tabs else lambda line: re.split(" +", line.strip(" "))
+    usual = Counter(len(columns(line)) for line in heads).most_common(1)[0][0] if heads else 1
+
+    def is_comment(line: str) -> bool:
+        named = re.match(r"#\s*(id\s|\w+\s*=)", line)  # such as "# text = ..."
+        return line.startswith("#") and bool(named or place > 0 or len(columns(line)) != usual)
+
+    place, number_of, left_out = 0, "", ""  # the patterns of what counts words, and of what is none
+    tokens = [columns(line) for line in heads if not is_comment(line)]
     if tokens and all("|" in piece for row in tokens for piece in " ".join(row).split()):
         yield from _piped(chain(head, lines))
         return
-    place, numbered = 0, False
     if texts and texts[0].startswith("#FORMAT=WebAnno"):
-        place, numbered = 2, True  # 1-1 and so on; 1-1.1 is a part of a word
+        place, number_of, left_out = 2, r"\d+-\d+", r"\d+-\d+\.\d+"  # 1-1.1 is a part of a word
     elif any(line.startswith("#begin document") for line in texts):
         place = 3
     elif tokens and usual > 1:
         counts = [int(row[0]) for row in tokens if row[0].isdecimal()]
-        # 1, 2, 3 ... in each sentence; a sentence of one word, whose word is "1", is not enough
-        steps = [(a, b) for a, b in pairwise(counts) if b != 1]
-        numbered = len(counts) > 1 and all(b == a + 1 for a, b in steps) and counts[0] == 1 and bool(steps)
-        numbered = numbered and all(re.fullmatch(r"\d+([-.]\d+)?", row[0]) for row in tokens)
-        place = int(numbered)
+        # 1, 2, 3 ... in each sentence, or from 0; a sentence of one word, whose word is "1", is not enough
+        steps = [(a, b) for a, b in pairwise(counts) if b not in (counts[0], a + 1)]
+        numbered = bool(counts) and counts[0] in (0, 1) and not steps and len(set(counts)) > 1
+        if numbered and all(re.fullmatch(r"\d+([-.]\d+)?", row[0]) for row in tokens):
+            place, number_of, left_out = 1, r"\d+", r"\d+[-.]\d+"  # 1-2: a form that is two words
     for first, block in blocks_of(chain(head, lines)):
         words: list[str] = []
-        try:
-            for number, data in enumerate(block, first):
-                line = decode_line(data, number).strip("\r\n")
-                row = _columns(line)
-                is_comment = line.startswith("#") and (numbered or place > 0 or len(row) != usual)
-                if is_comment or line.startswith(_DOCSTART) or (numbered and not re.fullmatch(r"\d+(-\d+)?", row[0])):
-                    continue
-                if len(row) <= place:
-                    raise Unusable(f"line {number} has {len(row)} columns. Expected the word in column {place + 1}")
-                words.append(row[place])
-        except Unusable as error:
-            yield first, None, str(error)
-        else:
-            yield first, json.dumps(words).encode(), ""
-
-
-def _columns(line: str) -> list[str]:
-    return line.split("\t") if "\t" in line else line.split()
+        problem = problem_of(block, first)
+        for number, data in enumerate(block if not problem else (), first):
+            line = decode_line(data, number).strip("\r\n")
+            row = columns(line)
+            if is_comment(line) or line.startswith(_DOCSTART) or (left_out and re.fullmatch(left_out, row[0])):
+                continue
+            if len(row) <= place or not re.fullmatch(number_of or ".*", row[0]):
+                problem = f"line {number:,} has no word in column {place + 1}" + " after its number" * bool(number_of)
+                break
+            words.append(row[place])
+        yield first, None if problem else json.dumps(words).encode(), problem
 
 
 def _piped(lines: Iterable[bytes | None]) -> Iterator[Part]:
     for number, data in enumerate(lines, 1):
         try:
-            words = [piece.partition("|")[0] or "|" for piece in decode_line(data, number).split()]
+            pieces = re.split("[ \t]+", decode_line(data, number).strip(" \t\r\n"))
+            words = [piece.partition("|")[0] or "|" for piece in pieces if piece]
             yield number, json.dumps(words).encode(), ""
         except Unusable as error:
             yield number, None, str(error)

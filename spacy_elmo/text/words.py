@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
+from numbers import Real
 from typing import Any
 
 import spacy
@@ -43,8 +44,9 @@ def checked_words(words: Iterable[Any]) -> list[str]:
 
 
 def is_missing(value: object) -> bool:
-    """Return whether a value stands for none: null of JSON, or what tables have in empty cells."""
-    return value is None or (isinstance(value, float) and value != value)
+    """Return whether a value stands for none: null of JSON, or what tables have in empty cells, pandas' too."""
+    is_nan = isinstance(value, Real) and value != value
+    return value is None or is_nan or type(value).__name__ in ("NAType", "NaTType")
 
 
 def words_of(value: Any, split: Callable[[str], list[str]]) -> list[str]:

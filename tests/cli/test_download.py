@@ -212,12 +212,11 @@ def test_an_hdf5_file_is_checked(server: Server, tmp_path: Path, golden: Path, a
             make_heap_cycle(path)
         content = path.read_bytes()
         server.answers = [partial(whole, content=content)]
+        folder = tmp_path / f"to {hostile}"
         for told in (f"{len(content):,} bytes", "already there"):
-            output = get(
-                server.url(), tmp_path / f"to {hostile}", hashlib.sha256(content).hexdigest(), code=int(hostile)
-            )
+            output = get(server.url(), folder, hashlib.sha256(content).hexdigest(), code=int(hostile))
             assert ("The file stays there" if hostile else told) in output
-            assert contents(tmp_path / f"to {hostile}") == {"weights.hdf5": content}
+            assert contents(folder) == {"weights.hdf5": content}
 
 
 # A published biLM by its name

@@ -205,12 +205,15 @@ def test_a_stopped_command_leaves_the_older_scores(
     model: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "scores.tsv"
-    path.write_text("older", encoding="utf8")
+    path.write_text("mine", encoding="utf8")
+    assert "no earlier command of this kind" in " ".join(run(model, text, "--per-sentence", path, code=1).split())
+    older = "sentence\ttokens\tolder"
+    path.write_text(older, encoding="utf8")
 
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(scoring, "score_rows", interrupted)
     assert "stopped" in run(model, text, "--per-sentence", path, code=130)
-    assert path.read_text(encoding="utf8") == "older"
+    assert path.read_text(encoding="utf8") == older
     assert {file.name for file in tmp_path.iterdir()} == {"model", "scores.tsv", "text.txt"}

@@ -284,7 +284,7 @@ def test_a_pipeline_with_an_installed_bilm_predicts(text):
         (("page.html", "empty.txt"), "empty.txt: no sentence"),
         (
             ("page.html", "a.txt", "--parquet", "./page.html"),
-            "this process writes there already. Expected another output",
+            "this process writes there already. Expected another",
         ),
         (("page.html", "a.txt", "--lang", "xx1"), "the language is 'xx1'"),
         (("page.html", "--pipeline", "none"), "none: can't be loaded"),

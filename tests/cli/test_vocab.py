@@ -71,9 +71,14 @@ def test_a_dash_is_a_stream(text: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_nothing_is_replaced_unasked(text: Path) -> None:
     out = text.with_name("v.txt")
     out.write_text("mine", encoding="utf8")
-    assert "add --force" in run(text, out, code=1)
+    assert "no earlier command of this kind has written it" in run(text, out, "--force", code=1)
     assert out.read_text(encoding="utf8") == "mine"
-    out.rename(text.with_name("v.counts.npy"))
+    out.unlink()
+    run(text, out)
+    before = out.read_bytes()
+    assert "add --force" in run(text, out, code=1)
+    assert out.read_bytes() == before
+    out.unlink()
     assert "v.counts.npy: exists" in run(text, out, code=1)
     assert not out.exists()
     run(text, out, "--force")
@@ -83,7 +88,7 @@ def test_nothing_is_replaced_unasked(text: Path) -> None:
 def test_the_text_is_not_overwritten(text: Path, tmp_path: Path) -> None:
     for given, out in ((text, text), (tmp_path, tmp_path / "v.txt"), (tmp_path / "*.txt", text)):
         told = run(given, out, "--force", code=1)
-        assert ("which is the input" if given == tmp_path else "the file to write are the same") in told
+        assert ("which is read" if given == tmp_path else "the file to write are the same") in told
     assert text.read_text(encoding="utf8") == TEXT
     assert os.listdir(tmp_path) == ["text.txt"]
 

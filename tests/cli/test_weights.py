@@ -142,13 +142,14 @@ def test_what_the_picture_shows(saved: Path, tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.slow
 def test_pictures_that_cannot_be_drawn(saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "weights.png").write_text("mine", encoding="utf8")
+    (tmp_path / "mine.png").write_text("mine", encoding="utf8")
+    assert "no earlier command of this kind" in error(saved, "--plot", tmp_path / "mine.png")
     assert "does not exist" in error(saved, "--plot", tmp_path / "no" / "weights.png")
     assert "of the format 'doc'" in error(saved, "--plot", tmp_path / "weights.doc")
     for name in ("matplotlib.figure", "matplotlib.backends.backend_agg"):
         monkeypatch.setitem(sys.modules, name, None)
     assert "--plot needs matplotlib" in error(saved, "--plot", tmp_path / "weights.png")
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"weights.png": "mine"}
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"mine.png": "mine"}
 
 
 @pytest.mark.slow

@@ -117,6 +117,7 @@ def test_what_does_not_fit_is_refused() -> None:
         ({"text": [{"the": 1}]}, "row 0 of the column 'text' .*the.*, which is not a text or a list of words"),
         ({"text": [["a", None]]}, "row 0 of the column 'text' .*a word is None. Expected a string"),
         ({"text": ["a", "b \ud800"]}, r"row 1 of the column 'text' .*surrogate"),
+        ({"text": "a bank"}, "the column 'text' is 'a bank'. Expected one column .*map_batches"),
         ({"text": ["a"], "tokens": [[]]}, "the table has a column 'tokens', .* change tokens_column"),
         ({"text": ["a"], "vectors": [[]]}, "the table has a column 'vectors', .* change vectors_column"),
     ):
@@ -124,5 +125,7 @@ def test_what_does_not_fit_is_refused() -> None:
             embed(table)
     with pytest.raises(SettingsError, match="the mix has 2 weights"):
         COLUMNS(layers={"w": [0, 1]})({"text": ["a"]})
+    with pytest.raises(SettingsError, match="are both 'x'"):
+        COLUMNS(tokens_column="x", vectors_column="x")
     with pytest.raises(SettingsError, match="layers is 'all'"):
         EmbedColumns(layers="all")

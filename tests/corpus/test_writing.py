@@ -87,4 +87,16 @@ def test_shards_of_other_items_have_another_digest() -> None:
         digest(("a", 1, "text", b"ab")),
     ]
     assert len(set(digests)) == len(digests)
-    assert digest(("a", 1, "text", b"ab"), ("./b/../a", 2, "text", b"c")) == digests[0]  # the same file
+    assert digest(("a", 1, "text", b"ab"), ("a", 2, "text", b"c")) == digests[0]
+
+
+def test_the_same_file_by_another_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has another name, and one real path. Standard input has none."""
+    (tmp_path / "a").touch()
+    (tmp_path / "b").symlink_to("a")
+    monkeypatch.chdir(tmp_path)
+    names = ["a", str(tmp_path / "a"), "b", f"../{tmp_path.name}/a", "standard input"]
+    shards = [shard for name in names for shard in cut([Item(name, 1, "text", b"ab")], 9)]
+    assert len({shard.digest for shard in shards}) == 5
+    assert len({shard.real_digest for shard in shards[:4]}) == 1
+    assert shards[4].real_digest == shards[4].digest

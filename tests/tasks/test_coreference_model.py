@@ -181,9 +181,9 @@ def test_a_novel(learned: Language, monkeypatch: pytest.MonkeyPatch) -> None:
     network: Any = learned.get_pipe("coreference").model.shims[0].network  # type: ignore[attr-defined]
     read, score_pairs = network.read, network.score_pairs
 
-    def reading(vectors: Any, lengths: list[int]) -> Any:
+    def reading(vectors: Any, *others: Any) -> Any:
         seen.append((len(vectors), 0))
-        return read(vectors, lengths)
+        return read(vectors, *others)
 
     def scoring(mentions: Any, antecedents: Any, *others: Any) -> Any:
         seen.append((0, len(antecedents)))

@@ -147,7 +147,7 @@ def test_what_is_no_text_is_called_by_its_name(name: str, tmp_path: Path) -> Non
         pass
 
 
-@pytest.mark.parametrize("text", ["RIFF and GIF89a", "PAR1", "BZh is bzip2", "MM", "\x1b[1mbold\x1b[0m", "PK"])
+@pytest.mark.parametrize("text", ["RIFF and \x01", "PAR1", "MMORPG\x7f", "BZh is bzip2", "\x1b[1mbold\x1b[0m", "PK"])
 def test_texts_that_begin_like_other_files(text: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(text, encoding="utf8")
     with opened(tmp_path / "a.txt") as (file, _):

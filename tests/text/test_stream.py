@@ -102,7 +102,7 @@ def test_json_lines(tmp_path: Path) -> None:
         ({"text": "a", "id": {"n": [1]}}, '{"n": [1]}', None),
         ({"text": "a", "id": "é"}, "é", None),
         ({"tokens": ["a"], "text": "A"}, None, {"text": "A"}),  # the tokens are read, so the text is one more field
-        ({"tokens": ["a"], "url": None, "id": 1.5}, "1.5", {"url": None}),
+        ({"tokens": ["a"], "url": None, "id": 1.5}, "1.5", None),  # null is no field
     ],
 )
 def test_names_and_other_fields_of_json_lines(record: dict, name: str | None, meta: dict | None) -> None:
@@ -241,7 +241,7 @@ def words_of_line(line: str) -> list[str] | None:
         return None
     text, tokens = (None if record.get(name) != record.get(name) else record.get(name) for name in ("text", "tokens"))
     numbers = isinstance(tokens, list) and tokens and all(type(token) is int for token in tokens)
-    if tokens is None or (numbers and text is not None):
+    if tokens is None or ((numbers or tokens == []) and text is not None):
         if text is None:
             return []
         return text.split() if isinstance(text, str) and "\0" not in text else None

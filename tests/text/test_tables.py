@@ -103,6 +103,8 @@ def test_bad_rows_are_alone(tmp_path: Path) -> None:
         "a\n": "1 fields. Expected 2",
         'a,"\xff"\n': "not UTF-8",
         'a,"b\0"\n': "NUL",
+        '"p\n\xff\nq",5\n': "line",
+        '"one\ntwo, three"x\n': "text after a closing quotation mark: 'x",
         "a," + "x" * 400 + "\n": "more than 300 bytes",
     }
     for text, reason in bad_rows.items():
@@ -137,6 +139,8 @@ def test_long_fields(tmp_path: Path) -> None:
         ("a.csv", '\ufefftext;n\n"a, b";1\n', ["a, b"]),  # as Excel writes it in much of Europe
         ("a.csv", 'a;b,text\n1;2,"x;y"\n', ["x;y"]),
         ("a.csv", 'text,x,x\na "b" c,1,2\n', ['a "b" c']),
+        ("a.csv", '"Name, Vorname";"text"\nx;y\n', ["y"]),
+        ("a.csv", "\n\ntext,n\na,1\n", ["a"]),
         ("a.csv", "text,n\r\na,1\r\n\r\nb,2\r\n", ["a", "b"]),
         ("a.csv", "text,n\ra,1\rb,2\r", ["a", "b"]),
     ],
@@ -189,6 +193,7 @@ x 0 0 # NN *
 #end document
 """
 CONLL_X = "1\tThe\t_\tDT\n2\tcat\t_\tNN\n\n1\tSat\t_\tVB\n"
+UD = "# text = It ran over a lazy fox\n1-2\tdu\tx\tX\n1\tde\tx\tX\n2\tle\tx\tX\n\n# newdoc\n1\tIt\tx\tX\n2\tis\tx\tX\n"
 MULTICONER = "# id 7\tdomain=en\nJo _ _ B-PER\nslept _ _ O\n\n# id 8\tdomain=en\nWhy _ _ O\n"
 
 
@@ -200,6 +205,12 @@ MULTICONER = "# id 7\tdomain=en\nJo _ _ B-PER\nslept _ _ O\n\n# id 8\tdomain=en\
         ("a.conll", CONLL_2012, ["Why not", "#"]),
         ("a.CONLL", CONLL_X, ["The cat", "Sat"]),
         ("a.conll", MULTICONER, ["Jo slept", "Why"]),
+        ("a.conll", MULTICONER.replace("\t", " "), ["Jo slept", "Why"]),
+        ("a.conllx", UD, ["de le", "It is"]),
+        ("a.conll", "0\tThe\tDT\n1\tdog\tNN\n", ["The dog"]),
+        ("a.v4_gold_conll", CONLL_2012, ["Why not", "#"]),
+        ("a.conll", "25\xa0785 CD O\nmen NN O\n\xa0\n", ["25\xa0785 men"]),
+        ("a.iob2", "# doc1\nEU\tB-ORG\nrejects\tO\n", ["EU rejects"]),
         ("a.bio", "Jo\tB-PER\nslept\tO\n\nNew York\tB-LOC\n", ["Jo slept", "New_York"]),
         ("a.iob", "Jo|NNP|B-PER slept|VBD|O\n\nWhy|WRB|O\n", ["Jo slept", "Why"]),
         ("a.iob", "Jo O\r\nslept O\r\n\r\nWhy O\r\n", ["Jo slept", "Why"]),
@@ -208,7 +219,7 @@ MULTICONER = "# id 7\tdomain=en\nJo _ _ B-PER\nslept _ _ O\n\n# id 8\tdomain=en\
 def test_annotated_words(name: str, content: str, sentences: list[str], tmp_path: Path) -> None:
     (tmp_path / name).write_text(content, encoding="utf8", newline="")
     found = [PARSER(item) for item in read_items(sources_of(tmp_path / name))]
-    expected = [[word.replace("_", " ") for word in sentence.split()] for sentence in sentences]
+    expected = [[word.replace("_", " ") for word in sentence.split(" ")] for sentence in sentences]
     assert [document.sentences[0].tokens for document in found if document is not None] == expected
 
 
@@ -216,4 +227,4 @@ def test_a_bad_line_costs_its_sentence() -> None:
     lines = [b"a O\n", b"b\xff O\n", b"\n", b"c O\n", b"\n", None, b"d O\n"]
     parts: list[Any] = list(column_words(lines))
     assert [(number, data) for number, data, _ in parts] == [(1, None), (4, b'["c"]'), (6, None)]
-    assert [problem[:9] for *_, problem in parts] == ["not UTF-8", "", "more than"]
+    assert [problem[:9] for *_, problem in parts] == ["line 2: n", "", "more than"]
