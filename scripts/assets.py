@@ -128,6 +128,13 @@ REPOSITORIES = {  # at a commit
     "newswire": ("https://github.com/stanfordnlp/en-worldwide-newswire", "e082527b86d9a68475166ab584b9c47f282177da"),
     "propbank": ("https://github.com/propbank/propbank-release", "4abade0b53ce4a181e1d98b3518101c1a44d395a"),
     "senses": ("https://github.com/rubenIzquierdo/wsd_corpora", "c31b9b8eb6d6ca726b6868f19123aaf7e5eb1d88"),
+    # of scripts/languages
+    "masakhane_ner": ("https://github.com/masakhane-io/masakhane-ner", "ba5843cd08aa491d5f96a5e809e71eb9ec461391"),
+    "masakhane_news": ("https://github.com/masakhane-io/masakhane-news", "819be052e79e0a600e0ed4a7356594681cb5c4f3"),
+    "lacuna": ("https://github.com/masakhane-io/lacuna_pos_ner", "b210032b53fde2504a4aa0b6a3a9a1e209098712"),
+    "lafand": ("https://github.com/masakhane-io/lafand-mt", "d441f8b063d63e95eafb72e84317359e27abf95e"),
+    "igbo": ("https://github.com/IgnatiusEzeani/IGBONLP", "83059341edae8760d1d1bfc0e6c07d19771a6238"),
+    "bible": ("https://github.com/christos-c/bible-corpus", "44e5fca1bfb369a5da2ee23ebc6f421c88489c5c"),
 }
 NEWSWIRE = {
     "assets/worldwide_newswire/newswire.train.conll": "0a3e85d102687fe84010f38dedaf30b6",

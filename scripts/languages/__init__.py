@@ -1,0 +1,1 @@
+"""One biLM for many African languages: their texts, and pipelines that find entities."""

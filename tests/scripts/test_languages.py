@@ -1,0 +1,116 @@
+"""African languages: what is left out of a text, what its words are, and what a training records."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+from embedded_case import model_of
+from spacy.tokens import DocBin, Span
+from spacy.vectors import Vectors
+from spacy.vocab import Vocab
+
+from scripts.languages import entities, texts
+
+ENTITIES = 'Marais O\nBarack B-PER\nObama I-PER\n. O\n\nn O\n"""" O\nụlọ O\n"""" O\nUgandà B-LOC\n\n'
+
+
+def words_of(docs: Path) -> list[list[str]]:
+    return [[word.text for word in doc] for doc in DocBin().from_disk(docs).get_docs(Vocab())]
+
+
+@pytest.mark.parametrize(
+    ("line", "sentences"),
+    [
+        ("Obama, W. Bush? \u2018Yan kallo ma\u2019aikata.", ["Obama , W . Bush ?", "'Yan kallo ma'aikata ."]),
+        ("\u201cCOVID\u201319\u201d 1.5 bang' mar 'Esan South'", ["\" COVID - 19 \" 1 . 5 bang' mar 'Esan South '"]),
+        ("gbo\u0323\u0301 me\u0301ta .Na hazina.na", ["gbọ\u0301 méta .", "Na hazina . na"]),
+        (" \u200b ", []),
+    ],
+)  # fmt: skip
+def test_words_and_sentences(line: str, sentences: list[str]) -> None:
+    assert [" ".join(words) for words in texts.sentences_of(line)] == sentences
+
+
+def test_no_sentence_of_a_part_and_no_piece_of_one_stays() -> None:
+    drawn = random.Random(0)
+    held = [[drawn.choice(["aba", "Báb", "ca,", "dà"]) for _ in range(drawn.randint(1, 16))] for _ in range(60)]
+    is_one = texts.without(held)
+    letters = ["".join(words).lower().replace("á", "a").replace("à", "a").replace(",", "") for words in held]
+    for words, own in zip(held, letters):
+        upper = ["-", " ".join(words).upper(), "!"]
+        assert is_one(upper)
+        if len(own) >= 20:
+            assert is_one(["Kabla", *upper])
+            start = drawn.randint(0, len(own) - 20)
+            assert is_one([own[start : drawn.randint(start + 20, len(own))]])
+    for _ in range(500):
+        other = drawn.choice(["xyz", "uvw"]) + "".join(drawn.choices("abcd", k=drawn.randint(0, 60)))
+        assert is_one([other]) == any(own in other for own in letters if len(own) >= 20)
+
+
+def test_texts_and_corpora_of_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = {
+        "lacuna/a.txt": "Huko nyuma. Marais Barack Obama.\n1\tHUKO, nyuma!\n",
+        "masakhane_news/a.tsv": "category\theadline\ttext\turl\nsport\tHabari\t\"Moja.\nMbili tatu.\"\tx\n",
+        "bible/b.xml": "<a><seg>\nKatika mwanzo\n</seg><seg/></a>",
+        "lacuna/b.csv": 'Title,Text\nsiku,"leo, kesho"\n',
+        **{f"{texts.NER}/{texts.ENTITIES}/aaa/{part}.txt": ENTITIES for part in texts.PARTS[1:]},
+        f"{texts.NER}/{texts.ENTITIES}/aaa/train.txt": ENTITIES.replace("Obama", "Jr"),
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    rows = [
+        f"{name.split('/')[1][0] * 3}\t{name.replace('/', chr(9))}\tnone" for name in files if texts.NER not in name
+    ]
+    (tmp_path / "sources.tsv").write_text("\n".join(["language\trepository\tpath\tlicence", *rows]), encoding="utf-8")
+    monkeypatch.setattr(texts, "SOURCES", tmp_path / "sources.tsv")
+    monkeypatch.setattr(texts, "ANNOTATED", ["aaa"])
+    out = tmp_path / "out"
+    texts.main(tmp_path, out)
+    assert (out / "text/aaa.txt").read_text(encoding="utf-8").splitlines() == [
+        "Huko nyuma .", "Habari", "Moja .", "Mbili tatu .", "Marais Barack Jr .",
+    ]  # fmt: skip
+    assert (out / "text/bbb.txt").read_text(encoding="utf-8").splitlines() == [
+        "Katika mwanzo", "Title", "Text", "siku", "leo , kesho",
+    ]  # fmt: skip
+    assert json.loads((out / "counts.json").read_text(encoding="utf-8"))["aaa"] == {
+        "sentences": 5, "left out": 2, "words": 13, "bytes a word": 3.54, "words of more than 48 bytes": 0,
+    }  # fmt: skip
+    assert len((out / "all.txt").read_text(encoding="utf-8").splitlines()) == 10
+    (doc, igbo) = DocBin().from_disk(out / "aaa/test.spacy").get_docs(Vocab())
+    assert [(one.text, one.label_) for one in (*doc.ents, *igbo.ents)] == [("Barack Obama", "PER"), ("Ugandà", "LOC")]
+    assert words_of(out / "aaa/train.spacy") == [["Marais", "Barack", "Jr", "."], ["n'ụlọ", '"', "Ugandà"]]
+
+
+def test_a_training_is_recorded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nlp, docs = spacy.blank("xx"), []
+    for text in ("Obama alikuja leo", "Leo Obama alisema"):
+        doc = nlp(text)
+        doc.set_ents([Span(doc, i, i + 1, "PER") for i in range(3) if doc[i].text == "Obama"])
+        docs.append(doc)
+    (tmp_path / "aaa").mkdir()
+    for part in texts.PARTS:
+        DocBin(docs=docs).to_disk(tmp_path / f"aaa/{part}.spacy")
+    nlp.vocab.vectors = Vectors(data=np.ones((1, 2), "f"), keys=["Obama"])
+    monkeypatch.setattr(entities, "train_floret", lambda text, folder: nlp.to_disk(folder))
+    monkeypatch.setattr(entities, "GOLD", entities.GOLD | {"training.max_steps": 60, "training.eval_frequency": 20})
+    model_of().save(tmp_path / "bilm-aaa")
+    out = tmp_path / "out"
+    for _ in range(2):
+        entities.main(tmp_path, out, ["aaa"])
+    entities.main(tmp_path, out, ["aaa"], bilm=str(tmp_path / "bilm-{}"), name="own", seed=1)
+    records = [json.loads(line) for line in (out / "entities.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(one["network"], one["seed"]) for one in records] == [
+        ("x", 0), ("x with floret", 0), ("[x; own]", 1), ("[x with floret; own]", 1),
+    ]  # fmt: skip
+    for record in records:
+        assert record["dev"] == record["test"] == record["types"]["PER"] == 100
+    sizes = [one["megabytes"] for one in records]
+    assert sizes[0] < sizes[2] < sizes[3]
+    assert not (out / "training").exists()
