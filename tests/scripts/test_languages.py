@@ -2,18 +2,22 @@
 
 import json
 import random
+import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
-from embedded_case import model_of
+from commands import run
 from spacy.tokens import DocBin, Span
 from spacy.vectors import Vectors
 from spacy.vocab import Vocab
 
-from scripts.languages import entities, texts
+from scripts import assets
+from scripts.languages import compare, texts
 
+SMALL = "--bilm.lstm.dim 16 --bilm.lstm.projection_dim 8 --bilm.char_cnn.filters [[1,4],[2,8]]"
+COMMANDS = ("init-pretrain-config", "pretrain")
 ENTITIES = 'Marais O\nBarack B-PER\nObama I-PER\n. O\n\nn O\n"""" O\nụlọ O\n"""" O\nUgandà B-LOC\n\n'
 
 
@@ -71,6 +75,11 @@ def test_texts_and_corpora_of_files(
     (tmp_path / "sources.tsv").write_text("\n".join(["language\trepository\tpath\tlicence", *rows]), encoding="utf-8")
     monkeypatch.setattr(texts, "SOURCES", tmp_path / "sources.tsv")
     monkeypatch.setattr(texts, "ANNOTATED", ["aaa"])
+    (tmp_path / "git").mkdir()
+    (tmp_path / "lacuna/b.csv").rename(tmp_path / "git/b.csv")
+    for command in ("init -q", "add b.csv", "-c user.name=a -c user.email=a@b.c commit -q -m x"):
+        subprocess.run(["git", "-C", str(tmp_path / "git"), *command.split()], check=True)
+    monkeypatch.setitem(assets.REPOSITORIES, "lacuna", (str(tmp_path / "git"), "HEAD"))
     out = tmp_path / "out"
     texts.main(tmp_path, out)
     assert (out / "text/aaa.txt").read_text(encoding="utf-8").splitlines() == [
@@ -88,29 +97,43 @@ def test_texts_and_corpora_of_files(
     assert words_of(out / "aaa/train.spacy") == [["Marais", "Barack", "Jr", "."], ["n'ụlọ", '"', "Ugandà"]]
 
 
-def test_a_training_is_recorded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.slow
+def test_bilms_and_pipelines_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     nlp, docs = spacy.blank("xx"), []
     for text in ("Obama alikuja leo", "Leo Obama alisema"):
         doc = nlp(text)
         doc.set_ents([Span(doc, i, i + 1, "PER") for i in range(3) if doc[i].text == "Obama"])
         docs.append(doc)
     (tmp_path / "aaa").mkdir()
+    (tmp_path / "text").mkdir()
     for part in texts.PARTS:
         DocBin(docs=docs).to_disk(tmp_path / f"aaa/{part}.spacy")
+    for name in ("all.txt", "text/aaa.txt"):
+        (tmp_path / name).write_text("".join(f"{doc.text}\n" for doc in docs * 50), encoding="utf-8")
     nlp.vocab.vectors = Vectors(data=np.ones((1, 2), "f"), keys=["Obama"])
-    monkeypatch.setattr(entities, "train_floret", lambda text, folder: nlp.to_disk(folder))
-    monkeypatch.setattr(entities, "GOLD", entities.GOLD | {"training.max_steps": 60, "training.eval_frequency": 20})
-    model_of().save(tmp_path / "bilm-aaa")
+    commands: list[str] = []
+
+    def run_elmo(*arguments: str) -> None:
+        commands.append(f"{arguments[0]} {Path(arguments[1]).stem}")
+        small = SMALL.split() if arguments[0] == "pretrain" and "tuned" not in arguments[1] else []
+        run("elmo", *arguments, *small)
+
+    monkeypatch.setattr(compare, "run_elmo", run_elmo)
+    monkeypatch.setattr(compare, "train_floret", lambda text, folder: nlp.to_disk(folder))
+    monkeypatch.setattr(compare, "GOLD", compare.GOLD | {"training.max_steps": 20, "training.eval_frequency": 20})
     out = tmp_path / "out"
     for _ in range(2):
-        entities.main(tmp_path, out, ["aaa"])
-    entities.main(tmp_path, out, ["aaa"], bilm=str(tmp_path / "bilm-{}"), name="own", seed=1)
+        compare.main(tmp_path, out, ["aaa"], seeds=1, tokens=2000)
+    assert commands == [f"{command} {name}" for name in ("all", "tuned_aaa", "own_aaa") for command in COMMANDS]
+    metrics = [json.loads(line) for line in (out / "all/metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert 1600 < metrics[-1]["tokens"] <= 2000
+    assert 'init = "' + str(out / "all/model-best") in (out / "tuned_aaa.cfg").read_text(encoding="utf-8")
     records = [json.loads(line) for line in (out / "entities.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [(one["network"], one["seed"]) for one in records] == [
-        ("x", 0), ("x with floret", 0), ("[x; own]", 1), ("[x with floret; own]", 1),
-    ]  # fmt: skip
+    networks = ["x", "x with floret"]
+    networks += [f"[{x}; {name}]" for name in ("one for all", "tuned", "own") for x in ("x", "x with floret")]
+    assert [(one["network"], one["seed"]) for one in records] == [(name, 0) for name in networks]
     for record in records:
         assert record["dev"] == record["test"] == record["types"]["PER"] == 100
-    sizes = [one["megabytes"] for one in records]
-    assert sizes[0] < sizes[2] < sizes[3]
+    sizes = {one["network"]: one["megabytes"] for one in records}
+    assert sizes["x"] < sizes["[x; own]"] < sizes["[x with floret; own]"]
     assert not (out / "training").exists()
