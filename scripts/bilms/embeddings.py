@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -41,8 +41,8 @@ _LSTM = "512"  # in half an hour it learns more than the default: docs/pretraini
 # Each writes its files to a folder, and returns how many words were read
 
 
-def train_floret(text: Path, folder: Path) -> int:
-    """Write vectors that `[initialize] vectors` takes."""
+def train_floret(text: Path, folder: Path, language: str = "en") -> int:
+    """Write vectors that `[initialize] vectors` takes, for pipelines of a language of spaCy."""
     try:
         import floret  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
@@ -53,7 +53,7 @@ def train_floret(text: Path, folder: Path) -> int:
     )  # fmt: skip
     with tempfile.NamedTemporaryFile(suffix=".floret") as file:
         model.save_floret_vectors(file.name)
-        _run(["init", "vectors", "en", file.name, str(folder), "--mode", "floret"])
+        _run(["init", "vectors", language, file.name, str(folder), "--mode", "floret"])
     with text.open(encoding="utf-8") as lines:
         return _FLORET_EPOCHS * sum(len(line.split()) for line in lines)
 
@@ -111,7 +111,7 @@ def train_short_bilm(text: Path, folder: Path, tokens: int = _BILM_TOKENS, more:
     return int(words)
 
 
-TRAINERS = {
+TRAINERS: dict[str, tuple[Callable[..., int], str]] = {
     "floret": (train_floret, "assets/vectors"),
     "spacy_pretrain": (spacy_pretrain, "assets/pretrained"),
     "short_bilm": (train_short_bilm, "assets/short_bilm"),

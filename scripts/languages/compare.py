@@ -31,6 +31,7 @@ from ..shared import origin, run_command, run_elmo
 
 GOLD = {f"corpora.{part}.gold_preproc": True for part in ("train", "dev")}
 RUN = ["--training.workers", "1"]
+LANGUAGE = "xx"  # spaCy has few of them
 
 
 def train_bilm(text: Path, folder: Path, *more: str, init: Path | None = None) -> Path:
@@ -48,7 +49,7 @@ def train_bilm(text: Path, folder: Path, *more: str, init: Path | None = None) -
 
 def config_of(bilm: Path | None, vectors: Path | None) -> Config:
     """Return the config of a network. bilm and vectors: what it has beside the features of its own."""
-    config = task_config("xx", ["ner"], "efficiency", None if bilm is None else str(bilm.absolute()), {})
+    config = task_config(LANGUAGE, ["ner"], "efficiency", None if bilm is None else str(bilm.absolute()), {})
     config = without_elmo(config) if bilm is None else config
     if vectors is None:
         return config
@@ -106,7 +107,7 @@ def main(
         text, vectors = corpora / "text" / f"{language}.txt", out / "floret" / language
         if not (vectors / "config.cfg").is_file():
             vectors.mkdir(parents=True, exist_ok=True)
-            train_floret(text, vectors)
+            train_floret(text, vectors, LANGUAGE)
         for name, bilm in bilms_of(language, text, out, corpora / "all.txt", tokens):
             for x, static in (("x", None), ("x with floret", vectors)):
                 key = {"language": language, "network": f"[{x}; {name}]" if name else x, "seed": seed}
