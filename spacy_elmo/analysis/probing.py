@@ -24,7 +24,7 @@ from ..errors import FILE_MISSING, CorpusError, ElmoError, SettingsError, shown
 from ..formats.options import BiLMOptions
 from ..formats.paths import find_files
 from ..modules import Arrays, BiLM
-from ..text.files import Source, kind_of
+from ..text.files import TextFile, kind_of
 from ..text.stream import damaged, docs_in, read_items, sentences_of
 from ..text.words import Unusable, decode_line
 
@@ -163,7 +163,7 @@ def _known(values: Iterable[str]) -> list[str]:
 
 def _conllu_sentences(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the lines of each sentence, and before them the number of the first one. Blank lines end a sentence."""
-    for item in read_items([Source(path, True)]):
+    for item in read_items([TextFile(path, True)]):
         try:
             text = decode_line(item.data, item.line)
             lines = [line for line in text.replace("\r\n", "\n").split("\n") if line[:1] != "#"]

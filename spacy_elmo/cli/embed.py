@@ -10,7 +10,7 @@ from spacy.cli._util import Arg, Opt, import_code
 
 from ..allennlp.embedder import OutputFormat, device_of, refuse_empty_lines
 from ..errors import CommandError, TruncatedWordsWarning
-from ..text.files import Source, sources_of, total_bytes
+from ..text.files import TextFile, text_files, total_bytes
 from ..text.stream import Item, Parser, read_items
 from ..text.words import Unusable
 from .console import msg, telling_if_stopped
@@ -140,7 +140,7 @@ def embed(
                 f"--lang is {lang}, but the biLM was trained on the language {language}, so its vectors may be "
                 f"useless. Give --model the folder of a biLM of {lang}."
             )
-        sources = sources_of(inputs, output)
+        sources = text_files(inputs, output)
         for_hdf5 = {
             "--batch-size": batch_size,
             "--use-sentence-keys": use_sentence_keys,
@@ -238,7 +238,7 @@ def embed(
 
 
 def _lines(
-    sources: Sequence[Source], parser: Parser, text_column: str | None, by_line: bool
+    sources: Sequence[TextFile], parser: Parser, text_column: str | None, by_line: bool
 ) -> tuple[list[str | list[str]], int]:
     """Return the sentences of files, lines or lists of words, and how many texts have no word.
 

@@ -11,7 +11,7 @@ from spacy.cli._util import Arg, Opt, import_code
 from ..analysis.neighbours import MIX, Layer, SentenceIndex, WordIndex, build_index, find_word, is_index, read_header
 from ..errors import CommandError, CorpusError, shown
 from ..modules.loading import EMBEDDED
-from ..text.files import Source
+from ..text.files import TextFile
 from ..text.stream import Fields
 from .console import msg, print_json
 from .shared import (
@@ -117,8 +117,8 @@ def neighbours(
                 meta = opened.corpus.meta
                 how = "--tokenized" if meta.language is None else f"--lang {meta.language}"
                 raise CorpusError(
-                    f"{folder}: this index is not of {Source(corpus, True).name} as it is now, with these settings: it "
-                    f"has {how}, layer {opened.header.layer}. Add --force to make it again, or give another folder."
+                    f"{folder}: this index is not of {TextFile(corpus, True).name} as it is now, with these settings: "
+                    f"it has {how}, layer {opened.header.layer}. Add --force to make it again, or give another folder."
                 )
         meta, of = opened.corpus.meta, opened.header.layer
         score, how = "cosine", "cosine of their vectors"

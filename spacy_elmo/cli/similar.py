@@ -13,7 +13,7 @@ from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError, listed
 from ..formats.paths import find_files
 from ..modules.loading import EMBEDDED
-from ..text.files import Source
+from ..text.files import TextFile
 from ..text.stream import Fields, Report, read_documents
 from .console import msg, print_json
 from .shared import (
@@ -82,8 +82,8 @@ def similar(
     lines = [one.line for one in others]
     if sentence is not None and sentence not in lines:
         raise CommandError(
-            f"{Source(text, True).name}: --sentence is {sentence}, but that line has no {word!r}. Expected one of the "
-            f"lines {listed(list(dict.fromkeys(lines)))}."
+            f"{TextFile(text, True).name}: --sentence is {sentence}, but that line has no {word!r}. Expected one of "
+            f"the lines {listed(list(dict.fromkeys(lines)))}."
         )
     query = others.pop(0 if sentence is None else lines.index(sentence))
     vectors = np.stack([one.layers for one in others])
@@ -143,7 +143,7 @@ def _occurrences(
         how = f"occurs once, in line {lines[0][0]}" if n else "does not occur"
         split = " The text was split at blanks, so punctuation belongs to the word before it: leave out --tokenized."
         raise CommandError(
-            f"{Source(text, True).name}: the word {word!r} {how}. Expected two occurrences or more, exactly as it is "
+            f"{TextFile(text, True).name}: the word {word!r} {how}. Expected two occurrences or more, exactly as it is "
             f"written: change --word, or add --ignore-case.{split * tokenized}"
             + (f" {report.n_bad:,} bad lines were left out ({report.bad[0]})." if report.bad else "")
         )

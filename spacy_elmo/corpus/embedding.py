@@ -16,7 +16,7 @@ from ..formats.atomic import remove_leftovers, writing
 from ..formats.options import BiLMOptions
 from ..formats.paths import Name, expanded
 from ..models.types import is_whole
-from ..text.files import sources_of
+from ..text.files import text_files
 from ..text.stream import Item, read_items
 from .bilm import BiLMChoice
 from .manifest import MANIFEST, SHARDS, SKIPPED, Manifest, ShardFacts, Summary, refuse_foreign
@@ -154,7 +154,7 @@ def embed(
     if not tokenized and lang is None and bilm.saved_pipeline is None:
         lang = bilm.language  # here, since a process on another machine may not have the card
     settings = ShardSettings(bilm, target.format, selection, lang, tokenized, docs, code, text_field)
-    sources = sources_of(names, target.path)
+    sources = text_files(names, target.path)
     summary, path = Summary(target.path, target.format), target.path
     items = _announced(read_items(sources, text_column), progress)
     if not target.single:

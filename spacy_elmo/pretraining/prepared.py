@@ -24,7 +24,7 @@ from ..errors import CorpusError, shown
 from ..formats import outputs
 from ..formats.atomic import is_unfinished, replacing_folder, writing
 from ..formats.paths import Name, expanded
-from ..text.files import STANDARD_INPUT, sources_of
+from ..text.files import STANDARD_INPUT, text_files
 from ..text.stream import BadLine, Fields, Report, read_sentences
 from .text import heldout_sentences
 
@@ -270,5 +270,5 @@ def _line(words: list[str]) -> bytes:
 
 def source_files(source: Name, output: Name | None = None) -> list[SourceFile]:
     """Return the files of a source as meta.json lists them; of standard input, which has no name, nothing."""
-    paths = [each.path for each in sources_of(source, output) if each.path != STANDARD_INPUT]
+    paths = [each.path for each in text_files(source, output) if each.path != STANDARD_INPUT]
     return [(os.path.realpath(path), status.st_size, status.st_mtime_ns) for path in paths for status in [path.stat()]]

@@ -22,7 +22,7 @@ PACKED = (".gz", ".bz2", ".xz", ".zst")
 STANDARD_INPUT = Path("-")
 
 
-class Source(NamedTuple):
+class TextFile(NamedTuple):
     """A file of text. named: whether the user gave its name; otherwise it was found in a folder or by a pattern.
 
     A file that was named and can't be read is an error. One that was found is a bad item among the others.
@@ -37,17 +37,17 @@ class Source(NamedTuple):
         return "standard input" if self.path == STANDARD_INPUT else str(self.path)
 
 
-def sources_of(inputs: Name | Sequence[Name], output: Name | None = None) -> list[Source]:
+def text_files(inputs: Name | Sequence[Name], output: Name | None = None) -> list[TextFile]:
     """Return the files of one or several inputs, in order: files, folders and patterns (see `find_files`), or "-"."""
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     if sum(os.fspath(name) == "-" for name in names) > 1:
         raise CorpusError("- is given twice as input. Expected it once: standard input can be read once only.")
-    found: list[Source] = []
+    found: list[TextFile] = []
     for name in names:
         if os.fspath(name) == "-":
-            found.append(Source(STANDARD_INPUT, True))
+            found.append(TextFile(STANDARD_INPUT, True))
         else:
-            found += [Source(path, path == expanded(name)) for path in find_files(name, output)]
+            found += [TextFile(path, path == expanded(name)) for path in find_files(name, output)]
     return found
 
 
@@ -195,7 +195,7 @@ def opened(path: Path) -> Iterator[tuple[IO[bytes], bytes]]:
         packed: Any = file
         head: bytes = packed.peek(_HEAD)[:_HEAD]
         if what := _what(head):
-            raise CorpusError(f"{Source(path, True).name}: {what}. Expected text in UTF-8.")
+            raise CorpusError(f"{TextFile(path, True).name}: {what}. Expected text in UTF-8.")
         yield file, head
 
 

@@ -1,4 +1,4 @@
-"""The text stream: the items of sources, and the documents that are made of them."""
+"""The text stream: the items of files, and the documents that are made of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spacy.tokens import Doc, DocBin, Span
 
 from ..errors import SOURCE_DAMAGED, CorpusError, PlainTextWarning, StandardInputWarning, shown
 from ..formats.paths import EXPECTED, Name
-from .files import LONGEST_LINE, STANDARD_INPUT, Source, kind_of, lines_of, opened, sources_of, unpacked
+from .files import LONGEST_LINE, STANDARD_INPUT, TextFile, kind_of, lines_of, opened, text_files, unpacked
 from .tables import blocks_of, column_words, problem_of, table_rows
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class BadLine(NamedTuple):
 # Items
 
 
-def read_items(sources: Iterable[Source], text_column: str | None = None) -> Iterator[Item]:
+def read_items(sources: Iterable[TextFile], text_column: str | None = None) -> Iterator[Item]:
     """Yield the items of files.
 
     text_column: of tables, which all files of no other kind are then; None: there are none.
@@ -129,7 +129,7 @@ def read_items(sources: Iterable[Source], text_column: str | None = None) -> Ite
             yield Item(source.name, line + 1, "text", None, str(error).removeprefix(f"{source.name}: "))
 
 
-def _items(source: Source, text_column: str | None) -> Iterator[Item]:
+def _items(source: TextFile, text_column: str | None) -> Iterator[Item]:
     path, name = source.path, source.name
     kind = _KINDS.get(kind_of(path), "text" if text_column is None else "row")
     if kind_of(path).endswith("conll"):  # as .v4_gold_conll
@@ -193,7 +193,7 @@ _COLUMNS = {"id", "label", "sentence", "text"}  # a first line with two of them 
 _TAGGED = re.compile(r"^\S+[\t ](?:.*[\t ])?(?:O|[BIELSU]-\S+)\s*$", re.MULTILINE)  # a word and its tag
 
 
-def _warn_of_fields(source: Source, head: str) -> None:
+def _warn_of_fields(source: TextFile, head: str) -> None:
     """Warn if a plain text looks like JSON lines, a table or annotated words. head: the first lines."""
     first = head.strip("\r\n").splitlines()[0] if head.strip("\r\n") else ""
     if re.match(r'\s*\{\s*"', first):
@@ -483,7 +483,7 @@ def read_documents(
     text_field: str | None = None,
     output: Name | None = None,
 ) -> Iterator[Document]:
-    """Yield the documents of inputs (see `sources_of`), without the places of words, while they are read.
+    """Yield the documents of inputs (see `text_files`), without the places of words, while they are read.
 
     tokenizer, docs, text_field: as of `Parser`. text_column: as of `read_items`. output: as of `find_files`.
     report: its counts are raised. Lines that can't be used are left out, and counted there.
@@ -491,7 +491,7 @@ def read_documents(
     Raises CorpusError at once if an input has no files; while it yields if a file that was named can't be read; and at
     the end if there was no sentence.
     """
-    items = read_items(sources_of(inputs, output), text_column)
+    items = read_items(text_files(inputs, output), text_column)
     parser = Parser(tokenizer, docs, text_field, places=False)
     return _counted(items, parser, report or Report(), inputs)
 
@@ -518,7 +518,7 @@ def _counted(
     if report.sentences == before:
         example = f" ({report.bad[0]})" if report.bad else ""
         names = [inputs] if isinstance(inputs, str | PathLike) else inputs
-        told = ", ".join(Source(Path(name), True).name for name in names)
+        told = ", ".join(TextFile(Path(name), True).name for name in names)
         raise CorpusError(
             f"{told}: no sentence that can be read; {report.lines:,} lines, {report.blank:,} of them blank, "
             f"{report.n_bad:,} bad{example}. Expected {EXPECTED}."

@@ -18,7 +18,7 @@ import pytest
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.formats.paths import find_files
 from spacy_elmo.text import files as module
-from spacy_elmo.text.files import kind_of, lines_of, opened, sources_of, unpacked
+from spacy_elmo.text.files import kind_of, lines_of, opened, text_files, unpacked
 
 
 @pytest.mark.parametrize(
@@ -159,5 +159,5 @@ def test_sources(tmp_path: Path) -> None:
     for name in ("a.txt", "b.txt"):
         (tmp_path / name).touch()
     a, b = tmp_path / "a.txt", tmp_path / "b.txt"
-    assert sources_of(tmp_path) == [(a, False), (b, False)]
-    assert sources_of([b, str(tmp_path / "*.txt"), "-"]) == [(b, True), (a, False), (b, False), (Path("-"), True)]
+    assert text_files(tmp_path) == [(a, False), (b, False)]
+    assert text_files([b, str(tmp_path / "*.txt"), "-"]) == [(b, True), (a, False), (b, False), (Path("-"), True)]

@@ -17,7 +17,7 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.errors import CorpusError, PlainTextWarning, StandardInputWarning
-from spacy_elmo.text.files import sources_of, total_bytes
+from spacy_elmo.text.files import text_files, total_bytes
 from spacy_elmo.text.stream import (
     Document,
     Item,
@@ -38,7 +38,7 @@ ENGLISH = Parser(Tokenizer(partial(blank, "en")), docs=True)
 
 
 def parsed(paths: Sequence[Path | str], parser: Parser = BLANKS, column: str | None = None) -> list[Document]:
-    found = (parser(item) for item in read_items(sources_of(paths), column))
+    found = (parser(item) for item in read_items(text_files(paths), column))
     return [document for document in found if document is not None]
 
 
@@ -190,7 +190,7 @@ def test_a_field_of_json_lines() -> None:
 )
 def test_fields_that_are_read_as_text(name: str, content: str, told: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(content, encoding="utf8")
-    for read_all in (lambda path: list(read_items(sources_of(path))), lambda path: list(read_sentences(path))):
+    for read_all in (lambda path: list(read_items(text_files(path))), lambda path: list(read_sentences(path))):
         with pytest.warns(PlainTextWarning, match=f"{name} is read as text, though {told}"):
             read_all(tmp_path / name)
 
@@ -333,7 +333,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
         parsed(["-"])
     for sources, message in ((["-", "-"], "given twice"), ([""], r"Expected text, \.jsonl, .* or \.spacy files")):
         with pytest.raises(CorpusError, match=message):
-            sources_of(sources)
+            text_files(sources)
 
 
 @pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf"])

@@ -11,7 +11,7 @@ import pytest
 
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.text import files, tables, words
-from spacy_elmo.text.files import sources_of
+from spacy_elmo.text.files import text_files
 from spacy_elmo.text.stream import Parser, read_items
 from spacy_elmo.text.tables import column_words
 from spacy_elmo.text.words import Unusable
@@ -25,7 +25,7 @@ def read(content: str | bytes, folder: Path, name: str = "a.csv", column: str = 
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     rows, n_blank, bad = [], 0, {}
-    for item in read_items(sources_of(path), column):
+    for item in read_items(text_files(path), column):
         try:
             document = PARSER(item)
         except Unusable as error:
@@ -218,7 +218,7 @@ MULTICONER = "# id 7\tdomain=en\nJo _ _ B-PER\nslept _ _ O\n\n# id 8\tdomain=en\
 )
 def test_annotated_words(name: str, content: str, sentences: list[str], tmp_path: Path) -> None:
     (tmp_path / name).write_text(content, encoding="utf8", newline="")
-    found = [PARSER(item) for item in read_items(sources_of(tmp_path / name))]
+    found = [PARSER(item) for item in read_items(text_files(tmp_path / name))]
     expected = [[word.replace("_", " ") for word in sentence.split(" ")] for sentence in sentences]
     assert [document.sentences[0].tokens for document in found if document is not None] == expected
 
