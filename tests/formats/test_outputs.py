@@ -151,3 +151,19 @@ def test_files_of_another_kind(tmp_path: Path) -> None:
         told = refusal(page, begins=b"<!doctype html")
         assert (f"begins with {content[:14].encode()!r}" in told) == bool(told) == is_refused
         assert page.read_text() == content
+
+
+def test_a_text_on_standard_input_is_not_replaced(tmp_path: Path) -> None:
+    """As by `vocab - text.txt < text.txt`."""
+    text = tmp_path / "text.txt"
+    text.write_text("the cat", encoding="utf8")
+    before = os.dup(0)
+    with text.open("rb") as file:
+        os.dup2(file.fileno(), 0)
+    try:
+        with pytest.raises(CommandError, match="are the same"):
+            check_output(text, CommandError, ["-"])
+        check_output(tmp_path / "other.txt", CommandError, ["-"])
+    finally:
+        os.dup2(before, 0)
+        os.close(before)

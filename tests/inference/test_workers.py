@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 
 import pytest
 import torch
@@ -46,6 +47,9 @@ def test_a_part_apart_and_two_at_once(n_threads: int) -> None:
         return found
 
     assert run_apart(work) == [1, 1]
+    variable = ContextVar("variable", default="")  # Thinc keeps its ops in one
+    variable.set("of the caller")
+    assert run_apart(variable.get) == "of the caller"
     assert torch.get_num_threads() == n_threads
     with pytest.raises(ValueError, match="part"):
         run_apart(lambda: int("part"))
