@@ -111,7 +111,7 @@ def explore(
             "no word of the text occurs twice, but for the most frequent ones of the language. Expected some: give "
             "more text, or name words with --words."
         )
-    if missing := [word for word in once.values() if chosen and word not in found]:
+    if missing := [word for word in spans if chosen and word not in found]:
         msg.warn(f"{', '.join(missing)}: less than twice in the text, so not on the page.")
     layers = _embed(found.values(), choice)
     if parquet is not None:

@@ -141,10 +141,12 @@ def _occurrences(
     n = sum(len(places) for *_, places in lines)
     if n < 2:
         how = f"occurs once, in line {lines[0][0]}" if n else "does not occur"
-        split = " The text was split at blanks, so punctuation belongs to the word before it: leave out --tokenized."
+        split = " spaCy's tokenizer split the text, which divides well-known: --tokenized splits it at blanks."
+        if tokenized:
+            split = " The text was split at blanks, so a word has the punctuation after it: leave out --tokenized."
         raise CommandError(
             f"{TextFile(text, True).name}: the word {word!r} {how}. Expected two occurrences or more, exactly as it is "
-            f"written: change --word, or add --ignore-case.{split * tokenized}"
+            f"written: change --word, or add --ignore-case.{split}"
             + (f" {report.n_bad:,} bad lines were left out ({report.bad[0]})." if report.bad else "")
         )
     embedded = embedder_of(choice).embed_sentences(words for _, words, _ in lines)

@@ -216,7 +216,8 @@ def column_words(lines: Iterable[bytes | None]) -> Iterator[Part]:
                 problem = f"line {number:,} has no word in column {place + 1}" + " after its number" * bool(number_of)
                 break
             words.append(row[place])
-        yield first, None if problem else json.dumps(words).encode(), problem
+        if words or problem:  # no heading, such as -DOCSTART-
+            yield first, None if problem else json.dumps(words).encode(), problem
 
 
 def _piped(lines: Iterable[bytes | None]) -> Iterator[Part]:
