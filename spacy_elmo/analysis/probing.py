@@ -165,6 +165,8 @@ def _conllu_sentences(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the lines of each sentence, and before them the number of the first one. Blank lines end a sentence."""
     for item in read_items([TextFile(path, True)]):
         try:
+            if item.data is None:
+                raise Unusable(item.problem)
             text = decode_line(item.data, item.line)
             lines = [line for line in text.replace("\r\n", "\n").split("\n") if line[:1] != "#"]
             for filled, block in groupby(lines, lambda line: bool(line.strip())):
