@@ -478,21 +478,20 @@ def read_documents(
     tokenizer: Tokenize | None = None,
     report: Report | None = None,
     *,
-    docs: bool = False,
     text_column: str | None = None,
     text_field: str | None = None,
     output: Name | None = None,
 ) -> Iterator[Document]:
     """Yield the documents of inputs (see `text_files`), without the places of words, while they are read.
 
-    tokenizer, docs, text_field: as of `Parser`. text_column: as of `read_items`. output: as of `find_files`.
+    tokenizer, text_field: as of `Parser`. text_column: as of `read_items`. output: as of `find_files`.
     report: its counts are raised. Lines that can't be used are left out, and counted there.
 
     Raises CorpusError at once if an input has no files; while it yields if a file that was named can't be read; and at
     the end if there was no sentence.
     """
     items = read_items(text_files(inputs, output), text_column)
-    parser = Parser(tokenizer, docs, text_field, places=False)
+    parser = Parser(tokenizer, text_field=text_field, places=False)
     return _counted(items, parser, report or Report(), inputs)
 
 

@@ -198,7 +198,7 @@ def column_words(lines: Iterable[bytes | None]) -> Iterator[Part]:
     elif any(line.startswith("#begin document") for line in texts):
         place = 3
     elif tokens and usual > 1:
-        counts = [int(row[0]) for row in tokens if row[0].isdecimal()]
+        counts = [int(row[0]) for row in tokens if re.fullmatch(r"\d{1,9}", row[0])]  # int refuses very long ones
         # 1, 2, 3 ... in each sentence, or from 0; a sentence of one word, whose word is "1", is not enough
         steps = [(a, b) for a, b in pairwise(counts) if b not in (counts[0], a + 1)]
         numbered = bool(counts) and counts[0] in (0, 1) and not steps and len(set(counts)) > 1

@@ -208,6 +208,7 @@ MULTICONER = "# id 7\tdomain=en\nJo _ _ B-PER\nslept _ _ O\n\n# id 8\tdomain=en\
         ("a.conll", MULTICONER.replace("\t", " "), ["Jo slept", "Why"]),
         ("a.conllx", UD, ["de le", "It is"]),
         ("a.conll", "0\tThe\tDT\n1\tdog\tNN\n", ["The dog"]),
+        ("a.conll", f"{'1' * 5000} CD O\nmen NN O\n", [f"{'1' * 5000} men"]),
         ("a.v4_gold_conll", CONLL_2012, ["Why not", "#"]),
         ("a.conll", "25\xa0785 CD O\nmen NN O\n\xa0\n", ["25\xa0785 men"]),
         ("a.iob2", "# doc1\nEU\tB-ORG\nrejects\tO\n", ["EU rejects"]),
