@@ -24,8 +24,8 @@ import spacy_elmo
 from spacy_elmo import bilms
 from spacy_elmo.formats import BiLMOptions, read_options, write_options, write_weights
 from spacy_elmo.inference import Engine
+from spacy_elmo.inference.linear import Precision, dtype_of
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.loading import Precision, dtype_of
 
 ROOT = Path(__file__).parents[1]
 RUNS = ROOT / "runs"  # what measurements write
@@ -165,7 +165,7 @@ def write_model(folder: Path, size: str, sentences: Sentences) -> dict[str, str]
 
 def make_engine(bilm: BiLM, precision: Precision) -> Engine:
     """Make an engine. Raises SettingsError if the machine does not have the precision."""
-    return Engine.of(bilm, dtype_of(precision, bilm.boundary.device), cached_words=0)
+    return Engine(bilm, dtype_of(precision, bilm.boundary.device), cached_words=0)
 
 
 def make_pipeline(files: dict[str, str], precision: Precision) -> Language:

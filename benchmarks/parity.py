@@ -39,7 +39,7 @@ def module_run(bilm: BiLM) -> Run:
 
 def engine_run(bilm: BiLM) -> Run:
     """The same by the fast forward pass, which wants as many rows of state as there are sentences."""
-    engine = Engine.of(bilm)
+    engine = Engine(bilm)
 
     def run(sentences: list[list[str]], state: LstmState) -> tuple[list[np.ndarray], LstmState]:
         n, known = len(sentences), state.h.shape[2]

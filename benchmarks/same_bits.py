@@ -72,7 +72,7 @@ NETWORKS = {
 }
 
 
-LISTENER = {"@architectures": "spacy-elmo.Listener.v1", "width": 256, "upstream": "elmo"}
+LISTENER = {"@architectures": "spacy-elmo.Listener.v1", "width": None, "upstream": "elmo"}
 EMBED = {"@architectures": "spacy.MultiHashEmbed.v2", "width": 32, "attrs": ["NORM", "SHAPE"], "rows": [500, 500]}
 EMBED |= {"include_static_vectors": False}
 ENCODE = {

@@ -10,13 +10,14 @@ load is printed without it.
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 from unittest import mock
 
 import torch
+from torch import Tensor
 
 from spacy_elmo.formats.options import BiLMOptions
 from spacy_elmo.inference import Engine, engine, lstm
@@ -27,9 +28,9 @@ from . import common
 PAUSE, LEAST = 0.5, 1.0  # seconds before a measurement, and of one
 
 
-def float32_encoder(options: BiLMOptions, dtype: torch.dtype, lossless: bool) -> WordEncoder:
+def float32_encoder(options: BiLMOptions, weights: Mapping[str, Tensor], dtype: torch.dtype) -> WordEncoder:
     """The encoder of words, whatever the precision."""
-    return WordEncoder(options, torch.float32, lossless)
+    return WordEncoder(options, weights, torch.float32)
 
 
 def one_thread(parts: Any, n_threads: int) -> None:

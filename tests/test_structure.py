@@ -26,7 +26,7 @@ ARROWS = {
     "allennlp": "inference modules text formats",
     "corpus": "pipeline models inference modules text formats",
     "pretraining": "inference modules text formats kernels",
-    "analysis": "corpus pretraining allennlp models modules text formats",
+    "analysis": "corpus pretraining allennlp models inference modules text formats",
     "cli": "analysis corpus pipeline pretraining allennlp inference modules text formats kernels",
 }
 NO_TORCH = ("text", "formats", "bilms", "kernels", "pipeline")

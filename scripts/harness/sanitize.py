@@ -262,7 +262,7 @@ def _engine(number: int, kind: int) -> Engine:
             bilm.reset_parameters(torch.Generator().manual_seed(number))
             dtype = torch.float32 if kind == len(ALL) else ALL[kind].operands
             with mock.patch.object(lstm, "KINDS", ALL[kind : kind + 1]):
-                ENGINES[key] = Engine.of(bilm, dtype, cached_words=10)
+                ENGINES[key] = Engine(bilm, dtype, cached_words=10)
         return ENGINES[key]
 
 

@@ -15,8 +15,6 @@ from ..modules.bilm import BiLM, BiLMOutput
 from ..modules.loading import load_bilm
 from ..modules.lstm_cell import LstmState
 
-# of a batch of sentences from a stream; only a longer sentence, alone, has more
-MAX_TOKENS = 8192
 BATCH_SIZE = 64
 
 

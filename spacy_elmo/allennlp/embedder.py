@@ -21,12 +21,12 @@ from ..formats.options import BiLMOptions
 from ..formats.outputs import output
 from ..formats.paths import expanded
 from ..formats.vectors import VectorsWriter, key_problem, of_length_1
-from ..inference.engine import Engine, FrozenBiLM
-from ..inference.words import CACHED_WORDS
+from ..inference.embedder import MAX_TOKENS, Embedder
+from ..inference.linear import Precision, dtype_of
 from ..modules import Arrays, BiLM
-from ..modules.loading import Precision, dtype_of, load_named_arrays, named_language
+from ..modules.loading import load_named_arrays, named_language
 from ..text.words import Unusable, line_of, splitter, words_of
-from .elmo_bilm import BATCH_SIZE, MAX_TOKENS, CarriedState, Carrying, RawBiLM, batches_of
+from .elmo_bilm import BATCH_SIZE, CarriedState, Carrying, RawBiLM, batches_of
 
 
 def device_of(cuda_device: int) -> torch.device:
@@ -118,8 +118,7 @@ class ElmoEmbedder(Carrying):
     """
 
     language: str = "en"  # of the biLM's model card: the tokenizer that `encode` and `build_index` use by default
-    _owner: FrozenBiLM | BiLM  # the owner of the weights; a BiLM only after from_bilm
-    _engine: Engine
+    _is_given = False  # whether the network is that of from_bilm
 
     def __init__(
         self,
@@ -132,7 +131,7 @@ class ElmoEmbedder(Carrying):
     ) -> None:
         device = device_of(cuda_device)
         dtype = dtype_of(precision, device)  # before files are read
-        self._use(FrozenBiLM(*load_named_arrays(options_file, weight_file), device), dtype, stateful)
+        self._use(Embedder.from_arrays(*load_named_arrays(options_file, weight_file), dtype, device), stateful)
         self.language = named_language(options_file, weight_file) or "en"
 
     @classmethod
@@ -146,46 +145,40 @@ class ElmoEmbedder(Carrying):
         precision: Precision = "float32",
         language: str = "en",
     ) -> "ElmoEmbedder":
-        """Return an embedder with weights in memory, by parameter name. The dict is emptied: it is their only owner.
+        """Return an embedder with weights in memory, by parameter name. It owns the arrays.
 
         language: spaCy's code of the language that the biLM was trained on.
         """
-        device = device_of(cuda_device)
-        dtype, embedder = dtype_of(precision, device), cls.__new__(cls)
+        device, embedder = device_of(cuda_device), cls.__new__(cls)
         embedder.language = language
-        embedder._use(FrozenBiLM(options, arrays, device), dtype, stateful)
+        embedder._use(Embedder.from_arrays(options, arrays, dtype_of(precision, device), device), stateful)
         return embedder
 
     @classmethod
     def from_bilm(cls, bilm: BiLM, *, stateful: bool = False, precision: Precision = "float32") -> "ElmoEmbedder":
         """Return an embedder with the weights of a network, on its device. The weights must not change afterwards."""
         embedder = cls.__new__(cls)
-        embedder._use(bilm, dtype_of(precision, bilm.boundary.device), stateful)
+        embedder._is_given = True
+        embedder._use(Embedder(bilm, dtype_of(precision, bilm.boundary.device)), stateful)
         return embedder
 
-    def _use(self, owner: FrozenBiLM | BiLM, dtype: torch.dtype, stateful: bool) -> None:
-        self._owner, self._dtype = owner, dtype
-        self._engine = _engine_of(owner, dtype)
+    def _use(self, embedder: Embedder, stateful: bool) -> None:
+        self._embedder = embedder
         self._network: weakref.ref[RawBiLM] | None = None
         self._truncated = TruncatedWords("the embedder's n_truncated")
         self._carried = CarriedState(stateful)
 
     def __getstate__(self) -> dict[str, Any]:
-        # the engine's matrices can't be copied; a copy lays them out again, and has a state of its own
-        state = {name: value for name, value in self.__dict__.items() if name != "_engine"}
-        return state | {"_network": None, "_carried": replace(self._carried)}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _engine=_engine_of(state["_owner"], state["_dtype"]))
+        return self.__dict__ | {"_network": None, "_carried": replace(self._carried)}  # a copy has its own state
 
     @property
     def options(self) -> BiLMOptions:
         """The biLM's options."""
-        return self._engine.options
+        return self._embedder.options
 
     def to_arrays(self) -> Arrays:
         """Return copies of the weights by parameter name."""
-        return self._owner.to_arrays()
+        return self._embedder.bilm.to_arrays()
 
     @property
     def n_truncated(self) -> int:
@@ -201,10 +194,10 @@ class ElmoEmbedder(Carrying):
         """
         network = None if self._network is None else self._network()
         if network is None:
-            bilm = self._owner
-            if not isinstance(bilm, BiLM):
+            bilm = self._embedder.bilm
+            if not self._is_given:
                 # as in AllenNLP, it is not trained: else its outputs could not become arrays
-                bilm = BiLM.from_arrays(bilm.options, bilm.to_arrays()).requires_grad_(False).to(self._engine.device)
+                bilm = BiLM.from_arrays(bilm.options, bilm.to_arrays()).requires_grad_(False).to(self._embedder.device)
             network = RawBiLM(bilm, carried=self._carried)
             self._network = weakref.ref(network)
         return network
@@ -212,7 +205,7 @@ class ElmoEmbedder(Carrying):
     @property
     def cuda_device(self) -> int:
         """Number of the GPU; -1: the CPU."""
-        return number_of(self._engine.device)
+        return number_of(self._embedder.device)
 
     def reset_states(self) -> None:
         """Let the next batch start from the zero state."""
@@ -232,7 +225,7 @@ class ElmoEmbedder(Carrying):
         """
         # padded by numpy, because torch's default type and device may be others
         activations, mask = self._padded(self.embed_batch(batch), "all", None)
-        device = self._engine.device
+        device = self._embedder.device
         return torch.from_numpy(activations).to(device), torch.from_numpy(mask).to(device)
 
     def embed_padded(
@@ -281,10 +274,10 @@ class ElmoEmbedder(Carrying):
         """
         sentences = self._counted(batch)
         if not self.stateful:
-            return self._engine.run(sentences)
-        zero = self._engine.zero_state(len(sentences))
+            return self._embedder.engine.run(sentences)
+        zero = self._embedder.engine.zero_state(len(sentences))
         before = self._carried.on_device_of(zero)
-        layers, after = self._engine.run_from(sentences, before.rows(len(sentences), zero))
+        layers, after = self._embedder.engine.run_from(sentences, before.rows(len(sentences), zero))
         if any(sentences):  # as in AllenNLP, a batch without words does not change the state
             self._carried.state = after.followed_by(before)
         return layers
@@ -328,14 +321,14 @@ class ElmoEmbedder(Carrying):
         """
         check_whole(batch_size=batch_size)
         if device is not None and (number := number_of(torch.device(device))) != self.cuda_device:
-            owner = FrozenBiLM(self.options, self.to_arrays(), device_of(number))
-            self._use(owner, self._dtype, self.stateful)
+            bilm = self._embedder.bilm.to(device_of(number))
+            self._use(Embedder(bilm, self._embedder.dtype), self.stateful)
         alone = isinstance(texts, str)
         sentences = split_texts([texts] if isinstance(texts, str) else texts, self.language if lang == "auto" else lang)
         vectors = np.zeros((len(sentences), self.options.width), np.float32)
         batches = batches_of(sentences, batch_size, MAX_TOKENS)
         with bar_of(len(sentences), show_progress_bar) as bar:
-            embedded = (layers for batch in batches for layers in self._engine.run(self._counted(batch)))
+            embedded = (layers for batch in batches for layers in self._embedder.engine.run(self._counted(batch)))
             for row, layers in enumerate(embedded):
                 if layers.shape[1]:
                     vectors[row] = layers.mean((0, 1), dtype=np.float64)
@@ -344,7 +337,7 @@ class ElmoEmbedder(Carrying):
         if normalize_embeddings:
             found = of_length_1(found)
         if convert_to_tensor or not convert_to_numpy:
-            return torch.from_numpy(found).to(self._engine.device)
+            return torch.from_numpy(found).to(self._embedder.device)
         return found
 
     def get_sentence_embedding_dimension(self) -> int:
@@ -419,12 +412,6 @@ class ElmoEmbedder(Carrying):
             for line, layers in zip(names, embedded):
                 writer.write(line, FORMATS[output_format](layers), line if use_sentence_keys else None)
                 bar.update()
-
-
-def _engine_of(owner: FrozenBiLM | BiLM, dtype: torch.dtype) -> Engine:
-    if isinstance(owner, BiLM):
-        return Engine.of(owner, dtype, CACHED_WORDS)
-    return owner.prepare_engine(dtype, CACHED_WORDS)
 
 
 def _read_lines(file: IO[str], source: str) -> list[str]:

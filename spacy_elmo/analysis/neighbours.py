@@ -22,7 +22,7 @@ from ..formats.outputs import output
 from ..formats.paths import Name, expanded
 from ..formats.strict_json import read_json
 from ..formats.vectors import of_length_1
-from ..models.shim import fingerprint_of
+from ..inference.embedder import fingerprint_of
 from ..pretraining.prepared import (
     LENGTHS,
     META,

@@ -19,10 +19,11 @@ from spacy.training import biluo_tags_to_spans
 from spacy.training.converters.conllu_to_docs import get_entities, has_ner
 from torch import Tensor
 
-from ..corpus.bilm import EmbeddingBiLM
+from ..corpus.bilm import embed_finite
 from ..errors import FILE_MISSING, CorpusError, ElmoError, SettingsError, shown
 from ..formats.options import BiLMOptions
 from ..formats.paths import find_files
+from ..inference import Embedder
 from ..modules import Arrays, BiLM
 from ..text.files import TextFile, kind_of
 from ..text.stream import damaged, docs_in, read_items, sentences_of
@@ -296,7 +297,7 @@ class Probes:
         words = [word for word, label in zip(self.dev.words, self.dev.labels) if label]
         return score(majority_labels(training, words), self._gold, self._outside)
 
-    def run(self, bilm: EmbeddingBiLM, progress: OnTokens) -> Iterator[Score]:
+    def run(self, bilm: Embedder, progress: OnTokens) -> Iterator[Score]:
         """Embed all tokens, whose layers stay in memory. Return an iterator that trains on each, then on their mean."""
         parts = (embed(bilm, part.sentences, progress) for part in (self.train, self.dev))
         x, y = (part if len(rows) == part.shape[1] else part[:, rows] for part, rows in zip(parts, self._rows))
@@ -308,11 +309,11 @@ class Probes:
         return score([self.labels[i] for i in predicted.tolist()], self._gold, self._outside)
 
 
-def embed(bilm: EmbeddingBiLM, sentences: Sequence[Sequence[str]], progress: OnTokens = lambda tokens: None) -> Array:
+def embed(bilm: Embedder, sentences: Sequence[Sequence[str]], progress: OnTokens = lambda tokens: None) -> Array:
     """Return the layers of all tokens in order, *Shape:* (layers, tokens, width). progress: of a sentence's tokens."""
     starts = np.concatenate([[0], np.cumsum([len(sentence) for sentence in sentences])])
     result = np.empty((bilm.options.layers, int(starts[-1]), bilm.options.width), np.float32)
-    for i, layers in bilm.embed(sentences):
+    for i, layers in embed_finite(bilm, sentences):
         result[:, starts[i] : starts[i + 1]] = layers
         progress(layers.shape[1])
     return result

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..corpus.bilm import EmbeddingBiLM
+from ..corpus.bilm import embed_finite
 from ..errors import FILE_MISSING, FILE_NOT_REGULAR, CorpusError, shown
 from ..formats.vectors import of_length_1
+from ..inference import Embedder
 from ..text.files import lines_of, unpacked
 from ..text.words import Unusable, decode_line
 from .probing import Array
@@ -196,7 +197,7 @@ _SENTENCES = 1000  # embedded at a time: no other vectors are in memory
 
 
 def instance_vectors(
-    bilm: EmbeddingBiLM, sentences: Sequence[SenseSentence], progress: OnSentences = lambda sentences: None
+    bilm: Embedder, sentences: Sequence[SenseSentence], progress: OnSentences = lambda sentences: None
 ) -> Iterator[tuple[Instance, Array]]:
     """Yield each instance, in the order of the text, and its vectors, (layers + 1, width): the last is their mean.
 
@@ -205,7 +206,7 @@ def instance_vectors(
     for start in range(0, len(sentences), _SENTENCES):
         block = sentences[start : start + _SENTENCES]
         found: list[list[tuple[Instance, Array]]] = [[] for _ in block]
-        for i, layers in bilm.embed([sentence.words for sentence in block]):  # in an order of its own
+        for i, layers in embed_finite(bilm, [sentence.words for sentence in block]):  # in an order of its own
             for instance in block[i].instances:
                 vectors = layers[:, instance.start : instance.end].mean(1)
                 found[i].append((instance, np.concatenate([vectors, vectors.mean(0, keepdims=True)])))

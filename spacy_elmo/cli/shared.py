@@ -16,7 +16,8 @@ from ..allennlp.embedder import SECONDS, ElmoEmbedder, Lines
 from ..errors import CommandError
 from ..formats.atomic import replacing, writing
 from ..formats.outputs import output
-from ..modules.loading import Precision, find_bilm
+from ..inference.linear import Precision
+from ..modules.loading import find_bilm
 from ..text.stream import Report
 from .console import HELD, msg
 

@@ -9,8 +9,9 @@ import typer
 from spacy.cli._util import Opt
 
 from ..formats.paths import sha256_of
+from ..inference.linear import has_bfloat16
 from ..kernels import loops_state
-from ..modules.loading import EMBEDDED, embedded_files, has_bfloat16
+from ..modules.loading import EMBEDDED, embedded_files
 from .console import msg, print_json
 
 PACKAGES = ("spacy", "thinc", "h5py", "numpy")

@@ -1,4 +1,4 @@
-"""The biLM that embeds a corpus: which one it is, its engine, and the tokenizer that belongs to it."""
+"""The biLM that embeds a corpus: which one it is, and the tokenizer that belongs to it."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ import numpy.typing as npt
 import torch
 
 from ..errors import WeightsError, shown
-from ..formats.characters import too_long
 from ..formats.options import BiLMOptions
-from ..inference.engine import Engine, FrozenBiLM, token_batches
-from ..inference.words import CACHED_WORDS
-from ..models.shim import fingerprint_of
+from ..inference import Embedder
+from ..inference.linear import Precision, dtype_of
 from ..modules import Arrays
-from ..modules.loading import OPTIONS, Precision, card_language, dtype_of, files_of, find_bilm, load_arrays
+from ..modules.loading import OPTIONS, card_language, files_of, find_bilm, load_arrays
 from ..pipeline.saved import is_pipeline, load_tokenizer, pipeline_folder, pipeline_weights
 from ..text.words import Tokenize, blank
 
-MAX_TOKENS = 8192  # of a batch; only a longer sentence, alone, has more
 Array = npt.NDArray[np.float32]
 
 
@@ -76,10 +73,10 @@ class BiLMChoice:
         pipeline = self.saved_pipeline
         return str(load_tokenizer(pipeline).lang) if pipeline is not None else self.named_language or "en"
 
-    def load(self, weights: tuple[BiLMOptions, Arrays] | None = None) -> EmbeddingBiLM:
+    def load(self, weights: tuple[BiLMOptions, Arrays] | None = None) -> Embedder:
         """Return the biLM, of what `load_arrays` returns. Raises ElmoError if it can't be used."""
         dtype = dtype_of(self.precision, torch.device(self.device))  # before files are read
-        return EmbeddingBiLM(*(weights or self.load_arrays()), self.device, dtype)
+        return Embedder.from_arrays(*(weights or self.load_arrays()), dtype, self.device)
 
     def load_arrays(self) -> tuple[BiLMOptions, Arrays]:
         """Return the sizes and the weights of the biLM. Raises ElmoError if they can't be used."""
@@ -96,33 +93,13 @@ class BiLMChoice:
         return Tokenize(partial(blank, lang or self.language))
 
 
-class EmbeddingBiLM:
-    """A biLM that embeds sentences. The dict of its weights, `arrays`, is emptied.
-
-    The attribute `fingerprint` is a digest of its options, weights and dtype.
-    """
-
-    def __init__(self, options: BiLMOptions, arrays: Arrays, device: str, dtype: torch.dtype) -> None:
-        self.options = options
-        self.fingerprint = f"{fingerprint_of(options, arrays)} {dtype}"
-        self._engine: Engine = FrozenBiLM(options, arrays, device).prepare_engine(dtype, CACHED_WORDS)
-
-    def forget_words(self) -> None:
-        """Empty the cache of words, so that what follows has the same bits, whatever was embedded before."""
-        self._engine.words.clear()
-
-    def embed(self, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[int, Array]]:
-        """Yield the number of each sentence and its layers, *Shape:* (layers, tokens, width), in any order."""
-        for batch in token_batches([len(sentence) for sentence in sentences], MAX_TOKENS):
-            for i, layers in zip(batch, self._engine.run([sentences[i] for i in batch])):
-                if not np.isfinite(layers).all():
-                    raise WeightsError(
-                        "the biLM gives values that are NaN or infinite for the sentence "
-                        f"{shown(' '.join(sentences[i]))}. Expected finite ones: its weights are damaged, or too "
-                        "large. Get its files again."
-                    )
-                yield i, layers
-
-    def cut_words(self, words: Sequence[str]) -> int:
-        """Return how many words have more bytes than the biLM reads."""
-        return len(too_long(words, self.options.max_characters))
+def embed_finite(bilm: Embedder, sentences: Sequence[Sequence[str]]) -> Iterator[tuple[int, Array]]:
+    """Yield what `Embedder.embed` does. Raises WeightsError for layers that are not finite."""
+    for i, layers in bilm.embed(sentences):
+        if not np.isfinite(layers).all():
+            raise WeightsError(
+                "the biLM gives values that are NaN or infinite for the sentence "
+                f"{shown(' '.join(sentences[i]))}. Expected finite ones: its weights are damaged, or too large. Get "
+                "its files again."
+            )
+        yield i, layers

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import CorpusError, SettingsError, shown
+from ..inference import Embedder
 from ..locks import Lock
 from ..text.words import Tokenize, Unusable, is_missing, words_of
-from .bilm import BiLMChoice, EmbeddingBiLM
+from .bilm import BiLMChoice, embed_finite
 from .writing import Layers, Selection
 
 Array = npt.NDArray[Any]
@@ -58,7 +59,7 @@ class EmbedColumns:
             raise SettingsError(
                 "layers is 'all'. Expected 'top', 'mean', or the weights of a mix, as a JSON file or a dict."
             )
-        self._loaded: tuple[EmbeddingBiLM, Tokenize] | None = None
+        self._loaded: tuple[Embedder, Tokenize] | None = None
 
     def __call__(self, table: Any) -> Any:
         """Return a table with two more columns: "tokens", and "vectors" (or "vector", with `sentence`).
@@ -143,11 +144,11 @@ class EmbedColumns:
         shape = (bilm.options.width,) if self.selection.sentence else (0, bilm.options.width)
         vectors = [np.zeros(shape, self.selection.dtype) for _ in sentences]
         full = [i for i, sentence in enumerate(sentences) if sentence]
-        for i, layers in bilm.embed([sentences[i] for i in full]):
+        for i, layers in embed_finite(bilm, [sentences[i] for i in full]):
             vectors[full[i]] = self.selection(layers)
         return vectors, bilm.options.width
 
-    def _load(self) -> tuple[EmbeddingBiLM, Tokenize]:
+    def _load(self) -> tuple[Embedder, Tokenize]:
         if self._loaded is None:
             bilm = self.bilm.load()
             self.selection.check(bilm.options.layers)

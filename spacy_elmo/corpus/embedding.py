@@ -240,7 +240,7 @@ def _embed_into_folder(
         "docs": settings.docs,
         "text_field": settings.text_field,
         "shard_size": shard_size or shard_bytes(writer.bilm.options),
-        "biLM": writer.bilm.fingerprint,
+        "biLM": f"{writer.bilm.fingerprint} {writer.bilm.dtype}",
     }
     with ExitStack() as held:
         if engine == "ray":

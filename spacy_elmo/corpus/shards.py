@@ -14,9 +14,11 @@ from typing import Any, Literal, NamedTuple
 
 import numpy.typing as npt
 
+from ..formats.characters import too_long
+from ..inference import Embedder
 from ..text.stream import Document, Item, Parser
 from ..text.words import Unusable
-from .bilm import BiLMChoice, EmbeddingBiLM
+from .bilm import BiLMChoice, embed_finite
 from .manifest import ShardFacts
 from .writing import NEEDS, Selection, required, vector_file
 
@@ -131,7 +133,7 @@ class ShardWriter:
     Raises ElmoError if the biLM, which is loaded if it is not given, the language, the mix or the format can't be used.
     """
 
-    def __init__(self, settings: ShardSettings, bilm: EmbeddingBiLM | None = None) -> None:
+    def __init__(self, settings: ShardSettings, bilm: Embedder | None = None) -> None:
         self.settings = settings
         if settings.format in NEEDS:
             required(NEEDS[settings.format])
@@ -167,7 +169,7 @@ class ShardWriter:
         skip: is called with each item that can't be used, and the reason. It may raise.
         complete: is called before the file appears. It may raise.
         """
-        self.bilm.forget_words()
+        self.bilm.engine.words.clear()  # so that a shard has the same bits, whatever was embedded before
         selection, sizes = self.settings.selection, self.bilm.options
         parse = partial(self._parse, facts=facts, skip=skip)
         file = vector_file(self.settings.format, path, selection, sizes.layers, sizes.width)
@@ -195,12 +197,14 @@ class ShardWriter:
         facts.documents += 1
         facts.sentences += len(document.sentences)
         facts.tokens += document.tokens
-        facts.cut_words += sum(self.bilm.cut_words(sentence.tokens) for sentence in document.sentences)
+        facts.cut_words += sum(
+            len(too_long(sentence.tokens, self.bilm.options.max_characters)) for sentence in document.sentences
+        )
         return document
 
     def _embed(self, documents: list[Document]) -> list[npt.NDArray[Any]]:
         sentences = [sentence.tokens for document in documents for sentence in document.sentences]
         vectors: list[npt.NDArray[Any]] = [None] * len(sentences)  # type: ignore[list-item]
-        for i, layers in self.bilm.embed(sentences):
+        for i, layers in embed_finite(self.bilm, sentences):
             vectors[i] = self.settings.selection(layers)
         return vectors

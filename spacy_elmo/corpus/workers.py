@@ -31,8 +31,8 @@ from spacy.util import import_file
 from ..errors import CorpusError, ElmoError, ProcessError, SettingsError
 from ..formats.atomic import writing
 from ..formats.options import BiLMOptions
+from ..inference.linear import dtype_of
 from ..modules import Arrays
-from ..modules.loading import dtype_of
 from .bilm import BiLMChoice
 from .manifest import ShardFacts
 from .shards import Shard, ShardSettings, ShardWriter
@@ -319,4 +319,4 @@ def _load(version: str, settings: ShardSettings, options: BiLMOptions, arrays: A
     torch.set_num_threads(1)
     if settings.code is not None:
         import_file("python_code", settings.code)
-    return ShardWriter(settings, settings.bilm.load((options, dict(arrays))))
+    return ShardWriter(settings, settings.bilm.load((options, arrays)))

@@ -1,22 +1,21 @@
 """The forward pass without gradients: packed batches, weights laid out once, each distinct word encoded once.
 
-Weights have one owner. This is a FrozenBiLM, which has an engine, or a network (modules.BiLM), for which `Engine.of`
-makes an engine with copies of its matrices.
+The weights have one owner, a network (modules.BiLM). The engine is derived from it, and `Embedder` has both.
 """
 
-from ..modules.loading import PRECISIONS, Precision, dtype_of
-from .cache import LayerCache, row_key
-from .engine import Engine, FrozenBiLM, token_batches
+from .cache import LayerCache
+from .embedder import Embedder, token_batches
+from .engine import Engine
+from .linear import PRECISIONS, Precision, dtype_of
 from .words import CACHED_WORDS
 
 __all__ = [
     "CACHED_WORDS",
     "PRECISIONS",
+    "Embedder",
     "Engine",
-    "FrozenBiLM",
     "LayerCache",
     "Precision",
     "dtype_of",
-    "row_key",
     "token_batches",
 ]

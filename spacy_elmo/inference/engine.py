@@ -1,8 +1,8 @@
-"""The engine: from sentences to layers, without gradients; and the owner of the weights that it runs on."""
+"""The engine: from one batch of sentences to their layers, without gradients."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -13,12 +13,10 @@ from torch import Tensor
 from .. import kernels
 from ..errors import ElmoError
 from ..formats.options import BiLMOptions
-from ..formats.weights import check_shapes, expected_parameters
-from ..locks import Lock
-from ..modules import Arrays, BiLM, LstmState
-from ..modules.bilm import as_tensor
-from ..modules.loading import products_of
-from ..modules.lstm_cell import LayerWeights
+from ..kernels.calls import GATES
+from ..modules import BiLM, LstmState
+from ..modules.bilm import in_float32
+from .linear import products_of
 from .lstm import make_stack
 from .packing import (
     BOUNDARIES,
@@ -29,7 +27,6 @@ from .packing import (
     groups_of,
     plan_positions,
     plan_words,
-    trim,
     with_boundaries,
 )
 from .words import WordEncoder, WordVectors
@@ -44,42 +41,44 @@ WORD_BYTES = 2**26
 INPUT_BYTES = 2**23
 
 
-def token_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
-    """Return the indices of the sentences of each batch, longest sentences first.
-
-    Sentences of similar length are in one batch, so that the matrix multiplications of the recurrent weights have as
-    many rows as possible at all positions.
-
-    lengths: number of tokens of each sentence.
-    max_tokens: number of tokens in a batch, at most. A longer sentence is a batch alone.
-    """
-    batches: list[list[int]] = []
-    tokens = 0
-    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if not batches or tokens + lengths[i] > max_tokens:
-            batches.append([])
-            tokens = 0
-        batches[-1].append(i)
-        tokens += lengths[i]
-    return batches
-
-
 class Engine:
-    """The forward pass of a biLM.
+    """The forward pass of a biLM, on copies of a network's weights. It is valid until these change.
 
-    It is thread-safe: calls share only the weights and the cache of words. A caller's inference mode is switched off
-    during a call, because the threads of the engine do not have it.
+    It is thread-safe: calls share only the weights and the cache of words. Another thread may train the network
+    meanwhile. A caller's inference mode is switched off during a call, because the threads of the engine do not have
+    it.
 
-    layout: all weights, laid out.
+    bilm: the network, on any device. Weights in float16 are read as float32.
+    dtype: type of the matrix multiplications, float32 or bfloat16. The convolutions have the type of the network's
+        weights. The LSTM's cells and all results are float32.
     cached_words: number of words whose vectors of layer 0 are cached between calls (see WordVectors).
     """
 
     @torch.inference_mode(False)
     @torch.no_grad()
-    def __init__(self, layout: Layout, cached_words: int = 0) -> None:
-        self.options, self.device, self.stacks = layout.options, layout.device, layout.stacks
-        self._input_rows, self._row_bytes = layout.input_rows, layout.row_bytes
-        self.words = WordVectors(layout.encoder, layout.device, cached_words)
+    def __init__(self, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> None:
+        self.options, self.device = bilm.options, bilm.boundary.device
+        self._row_bytes = 4 * GATES * self.options.dim  # W x + b of all gates at one position, in float32
+        self._input_rows = max(1, INPUT_BYTES // self._row_bytes)
+        layers = bilm.lstm.weights()
+        has_projection, buffers = layers[0].projection is not None, Buffers()  # the directions share them
+        self.stacks = [
+            make_stack(self.options, has_projection, dtype, self.device, buffers, self._input_rows)
+            for _ in range(DIRECTIONS)
+        ]
+        n_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
+        for layer in layers:
+            run_all([partial(stack.add, layer.direction(d)) for d, stack in enumerate(self.stacks)], n_threads)
+        named = bilm.char_cnn.named_parameters(prefix="char_cnn")
+        weights = {name: in_float32(parameter.detach()) for name, parameter in named}
+        encoders: list[WordEncoder] = []
+
+        @torch.no_grad()
+        def encode() -> None:
+            encoders.append(WordEncoder(self.options, weights, products_of(dtype, self.device)))
+
+        run_all([encode], n_threads)  # many small parts: faster on one thread
+        self.words = WordVectors(encoders[0], self.device, cached_words)
         # the first position is the same in all sentences, so the state that follows it is computed once
         zero, self._first = self.zero_state(1), self.zero_state(1)
         for d in range(DIRECTIONS):
@@ -89,22 +88,6 @@ class Engine:
 
     def __repr__(self) -> str:
         return f"Engine(LSTMs: {self.stacks[0]}, character encoder: {self.words.encoder.dtype})"
-
-    @classmethod
-    @torch.inference_mode(False)
-    @torch.no_grad()
-    def of(cls, bilm: BiLM, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> Engine:
-        """Return an engine with the weights of a network, which stays their owner. It is valid until they change.
-
-        bilm: the network. All weights are copied: another thread may train it while the engine runs.
-        dtype: type of the matrix multiplications, float32 or bfloat16. The convolutions have the type of the network's
-            weights. The LSTM's cells and all results are float32.
-        cached_words: number of words whose vectors are cached.
-        """
-        weights = {name: parameter.detach().clone() for name, parameter in bilm.named_parameters()}
-        layout = Layout(bilm.options, weights, dtype, lossless=False)
-        layout.lay_out(weights)
-        return cls(layout, cached_words)
 
     def zero_state(self, rows: int) -> LstmState:
         """Return the zero state, float32, *Shape:* (layers, 2, rows, projection_dim) and (layers, 2, rows, dim)."""
@@ -251,132 +234,3 @@ def fill(
             kernels.address("rows", rows, np.float32, (None, width)),
             kernels.address("targets", targets, np.uintp, (len(layers),)),
         )
-
-
-class Layout:
-    """A character encoder, and a stack of LSTM layers for each direction. They can run after `lay_out`.
-
-    weights: the biLM's weights by parameter name. Only their names, device and types are used here.
-    dtype: type of the matrix multiplications, float32 or bfloat16.
-    lossless: whether `matrices` can restore the weights. Then they must be float32.
-    """
-
-    def __init__(self, options: BiLMOptions, weights: dict[str, Tensor], dtype: torch.dtype, lossless: bool) -> None:
-        self.options, self.lossless = options, lossless
-        self.device = weights["char_cnn.embedding.weight"].device
-        self.row_bytes = 4 * 4 * options.dim  # W x + b of four gates at one position, in float32
-        self.input_rows = max(1, INPUT_BYTES // self.row_bytes)
-        self.encoder = WordEncoder(options, products_of(dtype, self.device), lossless)
-        parts = ("input_weight", "recurrent_weight", "projection")
-        self._parts = [part for part in parts if f"lstm.layers.0.{part}" in weights]
-        buffers = Buffers()  # the directions share them
-        self.stacks = [
-            make_stack(options, "projection" in self._parts, dtype, self.device, buffers, self.input_rows)
-            for _ in range(DIRECTIONS)
-        ]
-
-    @property
-    def _n_layers(self) -> int:
-        """Number of LSTM layers that are laid out in both directions. Their matrices are no longer in the weights."""
-        return min(len(stack.layers) for stack in self.stacks)
-
-    def lay_out(self, weights: dict[str, Tensor]) -> None:
-        """Lay out all matrices. After an error, call it again with the same `weights`.
-
-        weights: the biLM's weights by parameter name. Each matrix is removed from it after it is laid out. Biases,
-            convolutions and character embeddings are not removed.
-        """
-        n_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
-        run_all([partial(self.encoder.lay_out, weights)], n_threads)  # many small parts: faster on one thread
-        for k in range(self._n_layers, self.options.n_layers):
-            self._trim()
-            adds = [
-                partial(stack.add, self._direction(weights, k, d), self.lossless)
-                for d, stack in enumerate(self.stacks)
-                if len(stack.layers) == k
-            ]
-            run_all(adds, n_threads)
-            for name in self._matrix_names(k):
-                del weights[name]
-        self._trim()
-
-    def matrices(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield names and copies of the matrices that `lay_out` has removed, bit for bit as they were."""
-        yield from self.encoder.matrices()
-        for k in range(self._n_layers):
-            both = zip(*(stack.matrices(k) for stack in self.stacks))
-            yield from zip(self._matrix_names(k), map(torch.stack, both))
-
-    def _direction(self, weights: dict[str, Tensor], k: int, d: int) -> LayerWeights:
-        matrices = dict(zip(self._parts, (weights[name][d] for name in self._matrix_names(k))))
-        return LayerWeights(
-            matrices["input_weight"],
-            matrices["recurrent_weight"],
-            weights[f"lstm.layers.{k}.bias"][d],
-            matrices.get("projection"),
-        )
-
-    def _trim(self) -> None:
-        """Return the memory of removed matrices to the system, unless a network still owns them."""
-        if self.lossless:
-            trim()
-
-    def _matrix_names(self, k: int) -> list[str]:
-        return [f"lstm.layers.{k}.{part}" for part in self._parts]
-
-
-class FrozenBiLM:
-    """Owns the weights of a biLM that is not trained. Each weight is in memory once.
-
-    Until the first `prepare_engine` the weights are plain tensors. Then their matrices are in the engine's layout, from
-    which they can be restored bit for bit. If memory runs out while they are laid out, some matrices are plain and some
-    are laid out. None is lost, and the next call lays out the others. It is thread-safe.
-
-    arrays: the weights by parameter name, as formats.read_weights returns them. The dict is emptied, so that this
-        object is their only owner.
-
-    Raises WeightsError for arrays that are missing, unexpected, misshapen or not float32. The dict is then unchanged.
-    """
-
-    @torch.inference_mode(False)
-    @torch.no_grad()
-    def __init__(self, options: BiLMOptions, arrays: Arrays, device: torch.device | str = "cpu") -> None:
-        check_shapes(arrays, options, "the biLM in memory")
-        self.options = options
-        self._names = list(expected_parameters(options, arrays))
-        self._plain: dict[str, Tensor] = {}
-        for name in self._names:
-            self._plain[name] = as_tensor(arrays[name]).to(device)
-            del arrays[name]
-        self._device = self._plain["char_cnn.embedding.weight"].device
-        self._layout: Layout | None = None
-        self._engine: Engine | None = None
-        self._lock = Lock()
-
-    @torch.inference_mode(False)
-    @torch.no_grad()
-    def prepare_engine(self, dtype: torch.dtype = torch.float32, cached_words: int = 0) -> Engine:
-        """Return the engine of these weights, with the arguments that the first call gave, as those of `Engine.of`."""
-        with self._lock:
-            if self._engine is None:
-                self._layout = self._layout or Layout(self.options, self._plain, dtype, lossless=True)
-                self._layout.lay_out(self._plain)
-                self._engine = Engine(self._layout, cached_words)
-            return self._engine
-
-    @torch.inference_mode(False)
-    @torch.no_grad()
-    def to_arrays(self) -> Arrays:
-        """Return copies of the weights by parameter name, as formats.write_weights expects them."""
-        with self._lock:
-            tensors = {name: tensor.clone() for name, tensor in self._plain.items()}
-            tensors |= dict(self._layout.matrices()) if self._layout is not None else {}
-            return {name: tensors[name].cpu().numpy() for name in self._names}
-
-    def __reduce__(self) -> tuple[type[FrozenBiLM], tuple[BiLMOptions, Arrays, torch.device]]:
-        # an engine's layout can't be copied; a copy makes its own
-        return FrozenBiLM, (self.options, self.to_arrays(), self._device)
-
-    def to_network(self) -> BiLM:
-        """Return a network with copies of these weights, on their device."""
-        return BiLM.from_arrays(self.options, self.to_arrays()).to(self._device)

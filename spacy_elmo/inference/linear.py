@@ -1,8 +1,54 @@
-"""Matrix multiplications with weights that oneDNN has laid out in advance, if this build of torch can do it."""
+"""Matrix multiplications: their types, and weights that oneDNN has laid out in advance, if this build of torch can."""
+
+from pathlib import Path
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from .. import kernels
+from ..errors import SettingsError
+
+Precision = Literal["float32", "bfloat16", "auto"]
+PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "auto")
+
+
+def has_bfloat16(device: torch.device) -> bool:
+    """Tell whether a device itself multiplies in bfloat16. On a CPU, SPACY_ELMO_ISA must allow the instructions too."""
+    if device.type == "cuda":
+        # AMD's have it; NVIDIA's since Ampere
+        return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
+    check = getattr(torch.cpu, "_is_avx512_bf16_supported", None)  # private to torch, of x86
+    if check is not None and check():
+        return kernels.allows("avx512_bf16")
+    cpuinfo = Path("/proc/cpuinfo")  # of Linux; ARM calls it bf16
+    flags = set(cpuinfo.read_text().split()) if cpuinfo.is_file() else set()
+    return ("bf16" in flags and kernels.allows("neon")) or (
+        bool({"avx512_bf16", "amx_bf16"} & flags) and kernels.allows("avx512_bf16")
+    )
+
+
+def dtype_of(precision: Precision, device: torch.device) -> torch.dtype:
+    """Return the type in which an engine reads its weights. "auto" is bfloat16 if that is faster, else float32.
+
+    It is faster if the device multiplies in it, or if compiled loops run the LSTMs: they wait for memory.
+
+    Raises SettingsError for an unknown name, and for an unknown value of SPACY_ELMO_ISA.
+    """
+    kernels.allows("amx")  # raises if SPACY_ELMO_ISA has an unknown value
+    if precision not in PRECISIONS:
+        raise SettingsError(f"model.precision is {precision!r}. Expected one of {', '.join(PRECISIONS)}.")
+    if precision == "auto":
+        is_faster = has_bfloat16(device) or (device.type == "cpu" and bool(kernels.loops_state().instruction_sets))
+        return torch.bfloat16 if is_faster else torch.float32
+    return torch.float32 if precision == "float32" else torch.bfloat16
+
+
+def products_of(dtype: torch.dtype, device: torch.device) -> torch.dtype:
+    """Return the type of torch's matrix multiplications for weights of a type: never an emulated bfloat16."""
+    return dtype if has_bfloat16(device) else torch.float32
+
 
 # largest relative and absolute difference from the plain matrix multiplication with which the prepacked one is used
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 3e-2}
@@ -22,13 +68,12 @@ def padded_rows(n: int) -> int:
 class PrepackedLinear:
     """y = x W^T + b, with x and y in float32 and the matrix multiplication in `dtype`.
 
-    The prepacking operators are private to torch. So they are tried on one row first. If they are missing, or their
-    result differs from that of the plain matrix multiplication, the latter is used.
+    It copies W and b. The prepacking operators are private to torch. So they are tried on one row first. If they are
+    missing, or their result differs from that of the plain matrix multiplication, the latter is used.
 
     weight: *Shape:* (out, in), W.
     rows: usual number of rows of x.
     columns: of W in each part (see COLUMNS). Fewer are more exact, and slower for few rows.
-    lossless: whether `restored` must return the float32 weight also if it was rounded to bfloat16.
     prepacks: whether the weight is prepacked if that is possible.
     """
 
@@ -39,36 +84,28 @@ class PrepackedLinear:
         rows: int,
         dtype: torch.dtype = torch.float32,
         columns: int = COLUMNS,
-        lossless: bool = False,
         prepacks: bool = True,
     ) -> None:
-        self.remainder: Tensor | None = None
-        if (weight.dtype, dtype) == (torch.float32, torch.bfloat16):
-            weight, remainder = split(weight)
-            self.remainder = remainder if lossless else None
         self.dtype = dtype
-        self.bias = None if bias is None else bias.to(dtype)
-        self.weights = [weight.to(dtype).contiguous()]
+        self.bias = None if bias is None else bias.to(dtype, copy=True)
+        if (weight.dtype, dtype) == (torch.float32, torch.bfloat16):
+            plain = rounded(weight)
+        else:
+            plain = torch.empty(weight.shape, dtype=dtype, device=weight.device).copy_(weight)
+        self.weights = [plain]
         self.prepacked = False
         if not prepacks or weight.device.type != "cpu" or not torch.backends.mkldnn.is_available():
             return
-        plain, tolerance = self.weights[0], TOLERANCE[dtype]
+        tolerance = TOLERANCE[dtype]
         probe = torch.linspace(-1, 1, weight.shape[1], dtype=dtype, device=weight.device)[None]
         parts = plain.split(columns, 1) if dtype == torch.float32 else [plain]
         try:
             packed = [torch.ops.mkldnn._reorder_linear_weight(part.contiguous(), rows) for part in parts]
             result = self._multiply(probe, packed)
-            if not torch.equal(torch.cat([part.to_dense() for part in packed], 1), plain):  # `plain` must restore it
-                return
         except (RuntimeError, AttributeError, TypeError, NotImplementedError):
             return
         if torch.allclose(result, F.linear(probe, plain, self.bias), rtol=tolerance, atol=tolerance):
             self.weights, self.prepacked = packed, True
-
-    def restored(self) -> Tensor:
-        """Return a copy of the weight, *Shape:* (out, in): float32 and bit for bit if `lossless` was set."""
-        plain = torch.cat([w.to_dense() for w in self.weights], 1) if self.prepacked else self.weights[0].clone()
-        return plain if self.remainder is None else joined(plain, self.remainder)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return x W^T + b, *Shape:* (rows, out), float32. x: *Shape:* (rows, in)."""
@@ -93,22 +130,9 @@ class PrepackedLinear:
 
 
 HALF = 0x8000  # half of the last place of bfloat16, as bits of float32
-ROWS = 64  # number of rows that are split at a time, so that temporary arrays are small
 
 
-def split(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Return float32 weights rounded to bfloat16, and the remainders as int16, both of the shape of `weight`.
-
-    A tie is rounded away from zero. Torch rounds it to even, from which `joined` could not tell the remainder's sign.
-    """
+def rounded(weight: Tensor) -> Tensor:
+    """Return float32 weights rounded to bfloat16. A tie is rounded away from zero; torch rounds it to even."""
     bits = weight.contiguous().view(torch.int32)
-    high, low = torch.empty_like(bits, dtype=torch.int16), torch.empty_like(bits, dtype=torch.int16)
-    for part, to_high, to_low in zip(*(array.split(ROWS) for array in (bits, high, low))):
-        to_high.copy_((part + HALF) >> 16)
-        to_low.copy_(part)
-    return high.view(torch.bfloat16), low
-
-
-def joined(high: Tensor, low: Tensor) -> Tensor:
-    """Return the float32 weights that `split` was called with, bit for bit. high, low: what it returned."""
-    return ((high.contiguous().view(torch.int16).to(torch.int32) << 16) + low).view(torch.float32)
+    return ((bits + HALF) >> 16).to(torch.int16).view(torch.bfloat16)

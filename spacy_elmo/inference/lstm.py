@@ -13,10 +13,9 @@ from .. import kernels
 from ..formats.options import BiLMOptions
 from ..kernels import address, address_of_rows, bound
 from ..kernels.calls import AMX_SIZE_MULTIPLE, GATES, INPUTS_ALIGNMENT, UNITS, LayerCall, padded
-from ..modules.loading import products_of
 from ..modules.loops import loops
 from ..modules.lstm_cell import Clips, LayerWeights, LstmState, cell_in_torch, clip_in_place, has_skip, with_forget_bias
-from .linear import PrepackedLinear, joined, split
+from .linear import PrepackedLinear, products_of, rounded
 from .packing import Batch, Buffers, Packing, Plan, in_large_pages
 
 
@@ -52,17 +51,8 @@ class Axes(NamedTuple):
 
     def pack(self, matrix: Tensor) -> Tensor:
         """Return a view of a matrix, *Shape:* (rows, columns), with its axes in the order in which they are packed."""
-        return self._split(matrix).permute(self.order)
-
-    def unpack(self, packed: Tensor) -> Tensor:
-        """Return a copy of a packed matrix in its usual order. packed: the memory of `pack`, of the matrix's shape."""
-        sizes = self._split(packed).shape
-        axes = packed.view([sizes[axis] for axis in self.order])
-        return axes.permute([self.order.index(axis) for axis in range(len(sizes))]).reshape(packed.shape)
-
-    def _split(self, matrix: Tensor) -> Tensor:
         axes: Tensor = matrix.unflatten(1, self.columns).unflatten(0, self.rows)
-        return axes
+        return axes.permute(self.order)
 
 
 class Kind(NamedTuple):
@@ -115,14 +105,12 @@ class _CompiledLayer(NamedTuple):
 
     packed: of input and previous state, *Shape:* (projection_dim, 4 dim), and the projection, (dim, projection_dim).
     bias: *Shape:* (4 dim,), float32, with 1 added for the forget gate.
-    remainders: of the three weights, not packed, if they were rounded to bfloat16 and can be asked for; else None.
     is_narrow: whether the packed weights are bfloat16, although the operands are float32.
     addresses: of packed and bias. They are checked once for all calls.
     """
 
     packed: list[Tensor]
     bias: Tensor
-    remainders: list[Tensor] | None
     is_narrow: bool
     addresses: tuple[int, ...]
 
@@ -144,22 +132,15 @@ class CompiledStack:
     def __str__(self) -> str:
         return f"{self.kind.name} in {self.kind.operands}"
 
-    def add(self, weights: LayerWeights, lossless: bool) -> None:
-        """Add the next layer. It copies the weights of one direction.
-
-        lossless: whether `matrices` must be able to return them. If they are rounded to bfloat16, the remainders are
-            then stored as well.
-        """
+    def add(self, weights: LayerWeights) -> None:
+        """Add the next layer. It copies the weights of one direction."""
         dim, width = self.options.dim, self.options.projection_dim
         matrices = [matrix.float() for matrix in weights.matrices]
         bias = with_forget_bias(weights.bias, torch.float32)
-        remainders: list[Tensor] | None = None
         if narrow := _as_bfloat16(matrices):
             matrices = narrow
         elif self.dtype == torch.bfloat16:
-            pairs = [split(matrix) for matrix in matrices]
-            matrices = [high for high, _ in pairs]
-            remainders = [low for _, low in pairs] if lossless else None
+            matrices = [rounded(matrix) for matrix in matrices]
         stored = matrices[0].dtype
         is_narrow = stored != self.kind.operands
         packed = []
@@ -174,18 +155,7 @@ class CompiledStack:
             address("packed projection", packed[2], stored, (dim, width)),
             address("bias", bias, torch.float32, (GATES * dim,)),
         )
-        self.layers.append(_CompiledLayer(packed, bias, remainders, is_narrow, addresses))
-
-    def matrices(self, number: int) -> list[Tensor]:
-        """Return float32 copies of a layer's matrices, as `LayerWeights.matrices`, bit for bit if it is lossless."""
-        layer = self.layers[number]
-        packed = layer.packed
-        if layer.is_narrow:
-            packed = [w.view(-1, self.kind.lanes, 2).transpose(1, 2).reshape(w.shape) for w in packed]
-        matrices = [axes.unpack(matrix) for axes, matrix in zip(self.axes, packed)]
-        if layer.remainders is None:
-            return [matrix.float() for matrix in matrices]
-        return [joined(*pair) for pair in zip(matrices, layer.remainders)]
+        self.layers.append(_CompiledLayer(packed, bias, is_narrow, addresses))
 
     def run(
         self, words: Tensor, batch: Batch, state: LstmState, ends: LstmState | None, backward: bool
@@ -296,21 +266,17 @@ class TorchStack:
     def __str__(self) -> str:
         return f"torch in {self.dtype}"
 
-    def add(self, weights: LayerWeights, lossless: bool) -> None:
-        """Add the next layer."""
+    def add(self, weights: LayerWeights) -> None:
+        """Add the next layer. It copies the weights of one direction."""
 
         def made(matrix: Tensor, rows: int, bias: Tensor | None = None) -> PrepackedLinear:
             # the projection has many columns and few outputs: its parts are added in more time than they gain
             prepacks = self.dtype != torch.float32 or matrix is not w_p
-            return PrepackedLinear(matrix.float().t(), bias, rows, self.dtype, lossless=lossless, prepacks=prepacks)
+            return PrepackedLinear(matrix.float().t(), bias, rows, self.dtype, prepacks=prepacks)
 
         bias, w_p = with_forget_bias(weights.bias, torch.float32), weights.projection
         inputs, recurrent = made(weights.input_weight, self.input_rows, bias), made(weights.recurrent_weight, STEP_ROWS)
         self.layers.append(_TorchLayer(inputs, recurrent, None if w_p is None else made(w_p, STEP_ROWS)))
-
-    def matrices(self, number: int) -> list[Tensor]:
-        """Return float32 copies of a layer's matrices."""
-        return [linear.restored().float().t() for linear in self.layers[number] if linear is not None]
 
     def run(
         self, words: Tensor, batch: Batch, state: LstmState, ends: LstmState | None, backward: bool

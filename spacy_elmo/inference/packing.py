@@ -225,12 +225,12 @@ def in_large_pages(tensor: Tensor) -> Tensor:
     """Return a contiguous copy of a tensor that starts at a large page, so that Linux may use large pages for it.
 
     With large pages the processor translates fewer addresses when it reads all weights at each step. On other systems,
-    and if it is smaller than two large pages, the tensor itself is returned.
+    and if it is smaller than two large pages, the copy lies anywhere.
     """
     size = tensor.numel() * tensor.element_size()
     advise = _madvise()
     if advise is None or tensor.device.type != "cpu" or size < 2 * PAGE:
-        return tensor
+        return tensor.clone(memory_format=torch.contiguous_format)
     memory = torch.empty(size + PAGE, dtype=torch.uint8, device=tensor.device)  # not torch's default device
     offset = -memory.data_ptr() % PAGE
     # The end that does not fill a large page stays in small pages: a large one would use more memory than is needed. If

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -36,7 +36,7 @@ class WordVectors:
     A vector depends only on its word, except for rounding, which also depends on the words that are encoded with it.
     So vectors from the cache agree within 1e-5 with those that are computed again. It is thread-safe.
 
-    encoder: the character encoder, laid out, whose weights are on `device`.
+    encoder: the character encoder, whose weights are on `device`.
     size: number of words in the cache, at most. The least recently used ones are dropped. 0: no cache.
     """
 
@@ -127,40 +127,25 @@ class WordVectors:
 
 
 class WordEncoder:
-    """Computes the vectors of layer 0 from character ids. It can run after `lay_out`.
+    """Computes the vectors of layer 0 from character ids.
 
+    weights: the biLM's weights by parameter name, which are copied.
     dtype: type of the matrix multiplications of the highway layers and the projection, float32 or bfloat16.
-    lossless: whether `matrices` can restore the weights. Then they must be float32.
     """
 
-    def __init__(self, options: BiLMOptions, dtype: torch.dtype, lossless: bool) -> None:
-        self.options, self.dtype, self.lossless = options, dtype, lossless
-        self._matrices: dict[str, PrepackedLinear] = {}
+    def __init__(self, options: BiLMOptions, weights: Mapping[str, Tensor], dtype: torch.dtype) -> None:
+        self.options, self.dtype = options, dtype
 
-    def lay_out(self, weights: dict[str, Tensor]) -> None:
-        """Lay out the matrices. After an error, call it again with the same `weights`.
+        def linear(name: str) -> PrepackedLinear:
+            return PrepackedLinear(weights[f"{name}.weight"], weights[f"{name}.bias"], ROWS, dtype, PART)
 
-        weights: the biLM's weights by parameter name. Each matrix is removed from it after it is laid out. The
-            convolutions and biases are not removed, and are shared.
-        """
-        highways = [f"{PREFIX}highways.{k}" for k in range(self.options.n_highway)]
-        names = [f"{name}.{part}" for name in highways for part in ("carry", "transform")] + [f"{PREFIX}projection"]
-        for name in names:
-            if name not in self._matrices and f"{name}.bias" in weights:
-                weight, bias = weights[f"{name}.weight"], weights[f"{name}.bias"]
-                self._matrices[name] = PrepackedLinear(weight, bias, ROWS, self.dtype, PART, self.lossless)
-                del weights[f"{name}.weight"]
-        self._highways = [(self._matrices[f"{name}.carry"], self._matrices[f"{name}.transform"]) for name in highways]
-        self._projection = self._matrices.get(f"{PREFIX}projection")
-        self._embedding = weights[f"{PREFIX}embedding.weight"]
-        convolutions = [f"{PREFIX}convolutions.{k}" for k in range(len(self.options.filters))]
-        self._filters = [(weights[f"{name}.weight"], weights[f"{name}.bias"]) for name in convolutions]
+        highways = [f"{PREFIX}highways.{k}" for k in range(options.n_highway)]
+        self._highways = [(linear(f"{name}.carry"), linear(f"{name}.transform")) for name in highways]
+        self._projection = linear(f"{PREFIX}projection") if f"{PREFIX}projection.weight" in weights else None
+        self._embedding = weights[f"{PREFIX}embedding.weight"].clone()
+        names = [f"{PREFIX}convolutions.{k}" for k in range(len(options.filters))]
+        self._filters = [(weights[f"{name}.weight"].clone(), weights[f"{name}.bias"].clone()) for name in names]
         self._tables = [character_table(self._embedding, weight) for weight, _ in self._filters]
-
-    def matrices(self) -> Iterator[tuple[str, Tensor]]:
-        """Yield names and copies of the matrices that `lay_out` has removed, bit for bit as they were."""
-        for name, matrix in self._matrices.items():
-            yield f"{name}.weight", matrix.restored()
 
     def __call__(self, ids: Tensor) -> Tensor:
         """Return the vectors of words, *Shape:* (words, projection_dim), float32. ids: *Shape:* (words, characters)."""

@@ -17,8 +17,7 @@ from thinc.types import Floats3d
 from ..errors import SettingsError, shown
 from ..formats.characters import batch_to_ids_array
 from ..formats.messages import read_message
-from ..inference import CACHED_WORDS, Precision, row_key, token_batches
-from ..modules import LstmState
+from ..inference import CACHED_WORDS, Precision, token_batches
 from ..modules.loading import find_files
 from .shim import BiLMShim, read_saved, refusing_damage
 from .span_getters import build_sentences
@@ -136,10 +135,10 @@ def forward(
     backprop_rows: Callable[[RowLayers], None] | None = None
     if is_train and (settings.trainable or shim.use.tuned):
         row_layers, backprop_rows = _train(shim, rows)
-    elif shim.use.cache is not None and shim.use.cache.is_open:
-        row_layers = _predict_cached(shim, rows, settings.stateful)
     else:
-        row_layers = _predict(shim, rows, settings.stateful)
+        cache = shim.use.cache if shim.use.cache is not None and shim.use.cache.is_open else None
+        chains = [row.doc for row in rows] if settings.stateful else None
+        row_layers = shim.load().run([row.words for row in rows], shim.use.max_batch_tokens, chains, cache)
     options = shim.options
     Y = to_docs(docs, rows, row_layers, options.layers, options.width)
     # at the end, so that the docs of a batch that fails and is run again are not counted twice
@@ -252,71 +251,12 @@ def to_rows(rows: Sequence[Row], doc_layers: Sequence[Floats3d]) -> RowLayers:
     return results
 
 
-def _predict(shim: BiLMShim, rows: list[Row], stateful: bool) -> RowLayers:
-    """Run rows through the engine.
-
-    stateful: the first rows of all docs run together, then the second rows from the states after the first, and so on.
-    """
-    results: RowLayers = [np.empty(0, np.float32)] * len(rows)
-    if not stateful:
-        for batch in _batches(shim, rows, range(len(rows))):
-            for i, values in zip(batch, shim.prepare_engine().run([rows[i].words for i in batch])):
-                results[i] = values
-        return results
-    queues: dict[int, list[int]] = {}
-    for i, row in enumerate(rows):
-        queues.setdefault(row.doc, []).append(i)
-    states: dict[int, LstmState] = {}
-    for turn in range(max((len(queue) for queue in queues.values()), default=0)):
-        for batch in _batches(shim, rows, [queue[turn] for queue in queues.values() if turn < len(queue)]):
-            zero = shim.prepare_engine().zero_state(1)
-            previous = [states.get(rows[i].doc, zero) for i in batch]
-            state = LstmState(torch.cat([s.h for s in previous], 2), torch.cat([s.c for s in previous], 2))
-            layers, state = shim.prepare_engine().run_from([rows[i].words for i in batch], state)
-            for k, i in enumerate(batch):
-                results[i] = layers[k]
-                states[rows[i].doc] = LstmState(state.h[:, :, k : k + 1], state.c[:, :, k : k + 1])
-    return results
-
-
-def _batches(shim: BiLMShim, rows: list[Row], chosen: Sequence[int]) -> Iterable[list[int]]:
-    """Divide rows, given by their indices, into batches of no more words than the pipe permits."""
-    for batch in token_batches([len(rows[i].words) for i in chosen], shim.use.max_batch_tokens):
-        yield [chosen[k] for k in batch]
-
-
-def _predict_cached(shim: BiLMShim, rows: list[Row], stateful: bool) -> RowLayers:
-    """Return the layers of rows, from the cache if it has them. Equal rows are run once, and share a read-only array.
-
-    stateful: a row's key depends on those of the previous rows of its doc, and if one is missing, the whole doc is run.
-    """
-    cache = shim.use.cache
-    assert cache is not None
-    fingerprint = f"{shim.compute_fingerprint()} {shim.dtype}".encode()
-    keys: list[bytes] = []
-    for i, row in enumerate(rows):
-        follows = stateful and i > 0 and rows[i - 1].doc == row.doc
-        keys.append(row_key(fingerprint, row.words, keys[-1] if follows else b""))
-    cached = cache.get(keys)
-    if stateful:
-        incomplete = {row.doc for row, layers in zip(rows, cached) if layers is None}
-        missing = [i for i, row in enumerate(rows) if row.doc in incomplete]
-    else:
-        first = {key: i for i, key in reversed(list(enumerate(keys)))}
-        missing = [i for i, layers in enumerate(cached) if layers is None and first[keys[i]] == i]
-    computed = dict(zip((keys[i] for i in missing), _predict(shim, [rows[i] for i in missing], stateful)))
-    for values in computed.values():
-        values.setflags(write=False)
-    cache.put(list(computed), list(computed.values()))
-    return [computed[key] if layers is None else layers for key, layers in zip(keys, cached)]
-
-
 def _train(shim: BiLMShim, rows: list[Row]) -> tuple[RowLayers, Callable[[RowLayers], None]]:
     """Run rows through autograd. The callback adds to the gradients of the weights; it can be called once."""
     results: RowLayers = [np.empty(0, np.float32)] * len(rows)
     outputs = []
     bilm = shim.unfreeze()
-    for batch in _batches(shim, rows, range(len(rows))):
+    for batch in token_batches([len(row.words) for row in rows], shim.use.max_batch_tokens):
         ids = batch_to_ids_array([rows[i].words for i in batch], bilm.options.max_characters)
         with torch.enable_grad():
             layers = bilm(torch.from_numpy(ids).to(bilm.boundary.device)).layers

@@ -2,8 +2,6 @@
 
 import copy
 import gc
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,11 +16,11 @@ from thinc.util import get_torch_default_device, torch2xp, xp2torch
 
 from ..errors import ElmoError, SettingsError, WeightsError
 from ..formats.characters import TruncatedWords
-from ..formats.hdf5 import Floats, in_float16
+from ..formats.hdf5 import in_float16
 from ..formats.messages import read_message
 from ..formats.options import MAX_FILTERS, BiLMOptions
 from ..formats.weights import check_arrays, expected_parameters
-from ..inference import CACHED_WORDS, Engine, FrozenBiLM, LayerCache, Precision, dtype_of
+from ..inference import CACHED_WORDS, Embedder, LayerCache, Precision, dtype_of
 from ..locks import Lock
 from ..modules import Arrays, BiLM, check_files, load_arrays, load_options
 from .types import is_whole
@@ -42,7 +40,7 @@ class Use:
 
 
 class BiLMShim(Shim):
-    """Holds the one owner of a biLM's weights: a FrozenBiLM, or after `unfreeze` a torch network, which can be trained.
+    """Holds the embedder of a biLM, whose network owns the weights, and trains this network.
 
     In training, gradients may arrive after spaCy has asked for the update (see `Step` in models/listener.py). So each
     method that needs the current weights first settles: it applies the gradients that the open training step has
@@ -75,77 +73,48 @@ class BiLMShim(Shim):
         self.precision, self.cached_words = precision, cached_words
         self.use = Use()
         self.truncated = TruncatedWords("the n of model.shims[0].truncated")
-        self._model: FrozenBiLM | BiLM | None = None  # None: the files have not been read
-        self._engine: Engine | None = None  # the engine for a torch network; a FrozenBiLM has its own
-        self._fingerprint: str | None = None
+        self._embedder: Embedder | None = None  # None: the files have not been read
         self._settle_step: Callable[[], None] | None = None
         self._lock = Lock()
 
     @property
     def options(self) -> BiLMOptions:
         """The biLM's options. Before weights are read they come from their file. Raises ElmoError if it is wrong."""
-        owner = self._model
-        return load_options(self.options_file, self.bilm) if owner is None else owner.options
+        embedder = self._embedder
+        return load_options(self.options_file, self.bilm) if embedder is None else embedder.options
 
-    @property
-    def dtype(self) -> torch.dtype:
-        """Type of the engine's matrix multiplications: what `precision` means on this machine."""
-        return dtype_of(self.precision, self._device)
-
-    def load(self) -> FrozenBiLM | BiLM:
-        """Return the weights' owner. Read the files if there is none. Raises ElmoError if they cannot be used."""
-        with self._lock:
-            if self._model is None:
-                arrays = load_arrays(self.options_file, self.weight_file, self.bilm)
-                self._set_owner(FrozenBiLM(*arrays, self._device))
-            assert self._model is not None
-            return self._model
-
-    def prepare_engine(self) -> Engine:
-        """Return an engine, which is valid until the weights change. Settles, and loads the weights as `load` does."""
+    def load(self) -> Embedder:
+        """Return the embedder. Read the files if there is none. Settles. Raises ElmoError if they can't be used."""
         with self._lock:
             self.settle()
-            owner = self.load()
-            if isinstance(owner, FrozenBiLM):
-                return owner.prepare_engine(self.dtype, self.cached_words)
-            if self._engine is None:
-                self._engine = Engine.of(owner, self.dtype, self.cached_words)
-            return self._engine
+            if self._embedder is None:
+                self.set_weights(*load_arrays(self.options_file, self.weight_file, self.bilm))
+            assert self._embedder is not None
+            return self._embedder
 
     def to_arrays(self) -> Arrays:
         """Return copies of the current weights by parameter name. Settles."""
         with self._lock:
-            self.settle()
-            return self.load().to_arrays()
+            return self.load().bilm.to_arrays()
 
     def compute_fingerprint(self) -> str:
         """Return a digest of options and weights. Settles."""
         with self._lock:
-            self.settle()
-            if self._fingerprint is None:
-                owner = self.load()
-                self._fingerprint = fingerprint_of(owner.options, owner.to_arrays())
-            return self._fingerprint
+            return self.load().fingerprint
 
     def unfreeze(self) -> BiLM:
-        """Hand the weights over to a torch network, which owns them until others are loaded, and return it. Settles.
+        """Return the network, to train it. Settles.
 
-        From then on the engine has copies of the weights, so that they are in memory twice. A new engine is made after
-        `finish_update`, `use_params` and `from_bytes`, but not after other changes of the network.
+        A new engine is made after `finish_update`, `use_params` and `from_bytes`, but not after other changes of the
+        network.
         """
         with self._lock:
-            self.settle()
-            owner = self.load()
-            if isinstance(owner, FrozenBiLM):
-                self._model = owner = owner.to_network()
-            return owner
+            return self.load().network()
 
     def train_all(self) -> None:
         """Let training reach all parts of the biLM. Settles."""
         with self._lock:
-            self.settle()
-            if isinstance(self._model, BiLM):  # in a new network training reaches all parts
-                self._model.requires_grad_(True)
+            self.load().bilm.requires_grad_(True)
 
     def open_step(self, settle: Callable[[], None] | None) -> None:
         """Set what ends the open training step and applies its gradients; None: the step is over."""
@@ -160,10 +129,13 @@ class BiLMShim(Shim):
         """Apply the gradients that backprop has summed, and clear them. Settles. An optimizer may be any callable."""
         with self._lock:
             self.settle()
-            if not isinstance(self._model, BiLM):  # it has never been trained, so there are no gradients
-                return
-            of_thinc = isinstance(optimizer, Optimizer)
-            for name, parameter in self._model.named_parameters():
+            if self._embedder is not None:  # else it has never been run, so there are no gradients
+                self._update(self._embedder, optimizer)
+
+    def _update(self, embedder: Embedder, optimizer: Optimizer) -> None:
+        of_thinc = isinstance(optimizer, Optimizer)
+        with embedder.lock:
+            for name, parameter in embedder.bilm.named_parameters():
                 if parameter.grad is None:
                     continue
                 key = (self.id, name)
@@ -186,25 +158,25 @@ class BiLMShim(Shim):
                 if updated is not weights:  # Thinc's optimizers write into `weights`, others may not
                     parameter.data.copy_(xp2torch(updated, device=parameter.device))
                 parameter.grad = None
-                self._drop_derived()
+                embedder.changed()
 
     @contextmanager
     def use_params(self, params: Mapping[tuple[int, str], Any]) -> Iterator[None]:
         """Use other weights for a while, such as an optimizer's averages, by (id of a shim, parameter name)."""
         own = {name for owner, name in params if owner == self.id}
         # another layer may have the same id: layers and shims are counted apart, both from 1
-        names = own & expected_parameters(self.options, own).keys() if own and self._model is not None else set()
+        names = own & expected_parameters(self.options, own).keys() if own and self._embedder is not None else set()
         if not names:
             yield
             return
-        parameters = dict(self.unfreeze().named_parameters())
+        embedder, parameters = self.load(), dict(self.unfreeze().named_parameters())
         before = {name: parameters[name].data for name in names}
 
         def assign(values: Mapping[str, torch.Tensor]) -> None:
-            with self._lock:
+            with self._lock, embedder.lock:
                 for name, value in values.items():
                     parameters[name].data = value
-                self._drop_derived()
+                embedder.changed()
 
         assign({name: xp2torch(params[self.id, name], device=before[name].device).clone() for name in names})
         try:
@@ -217,17 +189,16 @@ class BiLMShim(Shim):
         with self._lock:
             self.settle()
             self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
-            if isinstance(self._model, FrozenBiLM):
-                self._set_owner(FrozenBiLM(self._model.options, self._model.to_arrays(), self._device))
-            elif self._model is not None:
-                self._set_owner(self._model.to(self._device))
+            if self._embedder is not None:
+                bilm, dtype = self._embedder.bilm.to(self._device), dtype_of(self.precision, self._device)
+                self._embedder = Embedder(bilm, dtype, self.cached_words)
 
     def to_bytes(self) -> bytes:
         """Return options and weights in msgpack, those in float16 that it has exactly. Settles."""
         with self._lock:
-            options = self.load().options
-            arrays = {name: in_float16(array) for name, array in self.to_arrays().items()}
-        message: bytes = srsly.msgpack_dumps({"options": options.to_dict(), "arrays": arrays})
+            bilm = self.load().bilm
+            arrays = {name: in_float16(array) for name, array in bilm.to_arrays().items()}
+        message: bytes = srsly.msgpack_dumps({"options": bilm.options.to_dict(), "arrays": arrays})
         return message
 
     def from_bytes(self, bytes_data: bytes) -> "BiLMShim":
@@ -236,9 +207,10 @@ class BiLMShim(Shim):
         return self
 
     def set_weights(self, options: BiLMOptions, arrays: Arrays) -> None:
-        """Replace the biLM by another one, of any sizes."""
+        """Replace the biLM by another one, of any sizes. The arrays belong to it from then on."""
+        dtype = dtype_of(self.precision, self._device)
         with self._lock:
-            self._set_owner(FrozenBiLM(options, arrays, self._device))
+            self._embedder = Embedder.from_arrays(options, arrays, dtype, self._device, self.cached_words)
 
     def copy(self) -> "BiLMShim":
         """Return a copy with a new id, by which an optimizer distinguishes their states. Settles."""
@@ -250,24 +222,8 @@ class BiLMShim(Shim):
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
-            self.settle()
-            owner = self.load()  # a pickle contains the weights, as the result of to_bytes does
-            saved = (owner.options, owner.to_arrays()) if isinstance(owner, FrozenBiLM) else owner
-            # a copy has no part in the open step
-            return self.__dict__ | {"_model": saved, "_engine": None, "_settle_step": None, "use": Use()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        owner = state["_model"]
-        if isinstance(owner, tuple):
-            owner = FrozenBiLM(owner[0], owner[1], state["_device"])
-        self.__dict__.update(state, _model=owner)
-
-    def _set_owner(self, owner: FrozenBiLM | BiLM) -> None:
-        self._drop_derived()  # first: a process that is forked here must not have the engine of other weights
-        self._model = owner
-
-    def _drop_derived(self) -> None:
-        self._engine = self._fingerprint = None  # they are computed from the weights
+            self.load()  # a pickle contains the weights, as the result of to_bytes does
+            return self.__dict__ | {"_settle_step": None, "use": Use()}  # a copy has no part in the open step
 
 
 def read_saved(data: object) -> tuple[BiLMOptions, Arrays]:
@@ -298,15 +254,6 @@ def refusing_damage() -> Iterator[None]:
         raise WeightsError(
             f"the saved biLM is damaged or incomplete ({reason}). Save the complete pipeline again."
         ) from error
-
-
-def fingerprint_of(options: BiLMOptions, arrays: Mapping[str, Floats]) -> str:
-    """Return a digest of 32 hexadecimal digits. The order of the arrays makes no difference."""
-    digest = hashlib.blake2b(json.dumps(options.to_dict(), sort_keys=True).encode(), digest_size=16)
-    for name, array in sorted(arrays.items()):
-        digest.update(name.encode())
-        digest.update(array.tobytes())
-    return digest.hexdigest()
 
 
 def bilm_shims(model: Model[Any, Any]) -> list[BiLMShim]:

@@ -64,7 +64,7 @@ class BiLM(nn.Module):
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Return copies of the weights by parameter name, as `formats.write_weights` expects them."""
-        return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self.state_dict().items()}
+        return {name: in_float32(tensor.detach()).cpu().numpy().copy() for name, tensor in self.state_dict().items()}
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
         """Initialise for training. generator: None: torch's default generator."""
@@ -129,6 +129,11 @@ class BiLM(nn.Module):
 def _own_precision(tensor: Tensor) -> torch.autocast:
     """Return a context without autocast, which would round the LSTM's state at each step."""
     return torch.autocast(tensor.device.type, enabled=False)
+
+
+def in_float32(tensor: Tensor) -> Tensor:
+    """Return weights in float32 if they are in float16; others stay as they are."""
+    return tensor.float() if tensor.dtype == torch.float16 else tensor
 
 
 def as_tensor(array: np.ndarray) -> Tensor:

@@ -8,11 +8,9 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from .. import bilms, kernels
 from ..errors import ElmoError, OptionsWarning, SettingsError, WeightsError, shown
@@ -21,46 +19,6 @@ from ..formats.options import KEYS, BiLMOptions, read_options
 from ..formats.paths import existing_file, expanded, sha256_of
 from ..formats.weights import read_weights
 from .bilm import BiLM
-
-Precision = Literal["float32", "bfloat16", "auto"]
-PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "auto")
-
-
-def has_bfloat16(device: torch.device) -> bool:
-    """Tell whether a device itself multiplies in bfloat16. On a CPU, SPACY_ELMO_ISA must allow the instructions too."""
-    if device.type == "cuda":
-        # AMD's have it; NVIDIA's since Ampere
-        return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
-    check = getattr(torch.cpu, "_is_avx512_bf16_supported", None)  # private to torch, of x86
-    if check is not None and check():
-        return kernels.allows("avx512_bf16")
-    cpuinfo = Path("/proc/cpuinfo")  # of Linux; ARM calls it bf16
-    flags = set(cpuinfo.read_text().split()) if cpuinfo.is_file() else set()
-    return ("bf16" in flags and kernels.allows("neon")) or (
-        bool({"avx512_bf16", "amx_bf16"} & flags) and kernels.allows("avx512_bf16")
-    )
-
-
-def dtype_of(precision: Precision, device: torch.device) -> torch.dtype:
-    """Return the type in which an engine reads its weights. "auto" is bfloat16 if that is faster, else float32.
-
-    It is faster if the device multiplies in it, or if compiled loops run the LSTMs: they wait for memory.
-
-    Raises SettingsError for an unknown name, and for an unknown value of SPACY_ELMO_ISA.
-    """
-    kernels.allows("amx")  # raises if SPACY_ELMO_ISA has an unknown value
-    if precision not in PRECISIONS:
-        raise SettingsError(f"model.precision is {precision!r}. Expected one of {', '.join(PRECISIONS)}.")
-    if precision == "auto":
-        is_faster = has_bfloat16(device) or (device.type == "cpu" and bool(kernels.loops_state().instruction_sets))
-        return torch.bfloat16 if is_faster else torch.float32
-    return torch.float32 if precision == "float32" else torch.bfloat16
-
-
-def products_of(dtype: torch.dtype, device: torch.device) -> torch.dtype:
-    """Return the type of torch's matrix multiplications for weights of a type: never an emulated bfloat16."""
-    return dtype if has_bfloat16(device) else torch.float32
-
 
 File = str | os.PathLike[str]
 Arrays = dict[str, npt.NDArray[np.float32]]  # weights by parameter name

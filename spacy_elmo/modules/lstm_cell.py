@@ -56,6 +56,12 @@ class LayerWeights(NamedTuple):
         """Input weight, recurrent weight and, if there is one, the projection."""
         return [matrix for matrix in (self.input_weight, self.recurrent_weight, self.projection) if matrix is not None]
 
+    def direction(self, d: int) -> LayerWeights:
+        """Return views of the parameters of one direction, without gradients. 0: forward, 1: backward."""
+        projection = None if self.projection is None else self.projection.detach()[d]
+        w_x, w_h, bias = (part.detach()[d] for part in (self.input_weight, self.recurrent_weight, self.bias))
+        return LayerWeights(w_x, w_h, bias, projection)
+
 
 class Clips(NamedTuple):
     """The cell state and the projected output of a layer are clipped to [-bound, bound]; None: they are not clipped."""

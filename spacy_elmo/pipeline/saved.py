@@ -12,7 +12,8 @@ from ..errors import CommandError, ElmoError
 from ..formats.names import folders_of_packages, is_named
 from ..formats.options import BiLMOptions
 from ..formats.paths import expanded
-from ..models.shim import BiLMShim, bilm_shims, fingerprint_of
+from ..inference.embedder import fingerprint_of
+from ..models.shim import BiLMShim, bilm_shims
 from ..modules import Arrays
 from ..modules.loading import EMBEDDED, OPTIONS, WEIGHTS
 from .elmo import ElmoPipe

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from ..errors import CHECKPOINT_PARTS, CheckpointError, SettingsError
+from ..inference.linear import products_of
 from ..modules import BiLM, LstmState
-from ..modules.loading import products_of
 from .batches import ReadAhead, StreamRange, Streams
 from .config import TrainingSettings, refuse
 from .distributed import Group

@@ -12,8 +12,9 @@ import pytest
 
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import EmbedColumns
-from spacy_elmo.corpus.bilm import BiLMChoice, EmbeddingBiLM
+from spacy_elmo.corpus.bilm import BiLMChoice
 from spacy_elmo.errors import CorpusError, SettingsError
+from spacy_elmo.inference import Embedder
 
 BILM = str(Path(__file__).parents[1] / "golden" / "random_a")
 TEXTS = ["A dog is not here.", "", "Yes."]
@@ -94,7 +95,7 @@ def test_other_tables_are_refused(table: object) -> None:
 def test_threads_load_the_bilm_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loads, load = [], BiLMChoice.load
 
-    def slow_load(choice: BiLMChoice) -> EmbeddingBiLM:
+    def slow_load(choice: BiLMChoice) -> Embedder:
         loads.append(choice)
         time.sleep(0.05)  # so that the other threads ask for it meanwhile
         return load(choice)

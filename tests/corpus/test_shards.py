@@ -42,7 +42,7 @@ def test_words_of_an_earlier_shard_are_forgotten(writer: ShardWriter, tmp_path: 
     sentence = LINES[0].decode().split()
     expected = ElmoEmbedder(BILM).embed_sentence(sentence).mean(0).mean(0)
     list(writer.bilm.embed([sentence]))
-    cache = writer.bilm._engine.words
+    cache = writer.bilm.engine.words
     assert len(cache) == len(sentence)
     cache._table.fill_(7.0)
     facts = writer.write_shard(Shard(0, items_of(LINES[:1])), tmp_path, lambda *_: None)

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def fake_bilm(layers: int, width: int, vector: Callable[[int, Sequence[str], int], Sequence[float]]) -> Any:
-    """What probes need of an EmbeddingBiLM. Sentences come in reverse order, as a biLM's come in any order.
+    """What probes need of an Embedder. Sentences come in reverse order, as a biLM's come in any order.
 
     layers, width: its sizes. vector: of a layer, a sentence and a place in it.
     """

@@ -56,7 +56,7 @@ def reference(request: pytest.FixtureRequest, golden: Path) -> Golden:
 
 
 def test_zero_state(reference: Golden) -> None:
-    fast = Engine.of(reference.bilm)
+    fast = Engine(reference.bilm)
     expected = [reference.expected[f"zero_state/{i}"] for i in range(len(reference.sentences))]
     close([fast.run([sentence])[0] for sentence in reference.sentences], expected)
     close(fast.run(reference.sentences), expected)
@@ -64,7 +64,7 @@ def test_zero_state(reference: Golden) -> None:
 
 def test_carried_state(reference: Golden) -> None:
     """The engine takes a row a sentence: the rows of a smaller batch are put back by hand."""
-    fast, state = Engine.of(reference.bilm), reference.bilm.lstm.zero_state(3)
+    fast, state = Engine(reference.bilm), reference.bilm.lstm.zero_state(3)
     for number, batch in enumerate(reference.carry_batches):
         n = len(batch)
         results, end = fast.run_from(batch, LstmState(state.h[:, :, :n], state.c[:, :, :n]))
@@ -74,7 +74,7 @@ def test_carried_state(reference: Golden) -> None:
 
 def test_tiny_top_layer(tiny_fixture: Path) -> None:
     bilm = bilm_in(tiny_fixture, TINY_WEIGHTS)
-    fast, state = Engine.of(bilm), bilm.lstm.zero_state(3)
+    fast, state = Engine(bilm), bilm.lstm.zero_state(3)
     for sentences, expected in tiny_batches(tiny_fixture):
         results, state = fast.run_from(sentences, state)
         for layers, top in zip(results, expected, strict=True):
@@ -83,7 +83,7 @@ def test_tiny_top_layer(tiny_fixture: Path) -> None:
 
 def test_tiny_sums_of_the_mean(tiny_fixture: Path) -> None:
     bilm = bilm_in(tiny_fixture, TINY_WEIGHTS)
-    fast = Engine.of(bilm)
+    fast = Engine(bilm)
     first, state = fast.run_from([SUMS[0][0].split(), SUMS[1][0].split()], bilm.lstm.zero_state(2))
     second, _ = fast.run_from([SUMS[2][0].split()], LstmState(state.h[:, :, :1], state.c[:, :, :1]))
     for layers, (_, expected) in zip([*first, *second], SUMS, strict=True):
@@ -103,7 +103,7 @@ def test_equals_the_module(
 ) -> None:
     datasets = random_datasets(options, seed, char_projection=char_projection, lstm_projection=lstm_projection)
     bilm = bilm_of(options, datasets)
-    fast, state = Engine.of(bilm), random_state(options, len(sentences), seed, torch.float32)
+    fast, state = Engine(bilm), random_state(options, len(sentences), seed, torch.float32)
     if zero:
         close(fast.run(sentences), run(bilm, sentences)[0])
         state = bilm.lstm.zero_state(len(sentences))
@@ -132,13 +132,13 @@ def test_equals_the_module(
 )
 def test_variants(changes: dict[str, object]) -> None:
     bilm, state = small(**changes), random_state(small(**changes).options, len(SENTENCES), dtype=torch.float32)
-    close(Engine.of(bilm).run(SENTENCES), run(bilm, SENTENCES)[0])
-    close(Engine.of(bilm).run_from(SENTENCES, state)[0], run(bilm, SENTENCES, state)[0])
+    close(Engine(bilm).run(SENTENCES), run(bilm, SENTENCES)[0])
+    close(Engine(bilm).run_from(SENTENCES, state)[0], run(bilm, SENTENCES, state)[0])
 
 
 def test_alone_or_in_a_batch() -> None:
     bilm = small()
-    fast, zero = Engine.of(bilm), bilm.lstm.zero_state
+    fast, zero = Engine(bilm), bilm.lstm.zero_state
     together, end = fast.run_from(SENTENCES, zero(len(SENTENCES)))
     close(fast.run(SENTENCES), together)
     for row, sentence in enumerate(SENTENCES):
@@ -150,12 +150,12 @@ def test_alone_or_in_a_batch() -> None:
 
 
 def test_the_order_of_sentences_does_not_matter() -> None:
-    fast = Engine.of(small())
+    fast = Engine(small())
     close(fast.run(SENTENCES[::-1]), fast.run(SENTENCES)[::-1])
 
 
 def test_the_same_bits_twice() -> None:
-    fast = Engine.of(small())
+    fast = Engine(small())
     state = random_state(OPTIONS, len(SENTENCES), dtype=torch.float32)
     before = [part.clone() for part in state]
     (first, end), (second, end_again) = fast.run_from(SENTENCES, state), fast.run_from(SENTENCES, state)
@@ -168,14 +168,14 @@ def test_the_same_bits_twice() -> None:
 def test_words_of_ten_thousand_characters() -> None:
     bilm = small()
     sentences = [["é" * 10_000, "x"], ["é" * 24, "x"], ["a" * 10_000]]
-    results = Engine.of(bilm).run(sentences)
+    results = Engine(bilm).run(sentences)
     close(results, run(bilm, sentences)[0])
     close([results[0]], [results[1]])  # 24 characters of two bytes are all that is seen
 
 
 def test_empty_sentences() -> None:
     bilm = small()
-    fast = Engine.of(bilm)
+    fast = Engine(bilm)
     (layers,), end = fast.run_from([[]], bilm.lstm.zero_state(1))
     assert layers.shape == (3, 0, 16)
     assert largest_difference(end.h, run(bilm, [[]])[1].h) <= CLOSE  # the boundaries were read
@@ -189,7 +189,7 @@ def test_empty_sentences() -> None:
 
 
 def test_results_own_their_memory() -> None:
-    results = Engine.of(small()).run(SENTENCES)
+    results = Engine(small()).run(SENTENCES)
     kept = [result.copy() for result in results]
     for result in results:
         assert torch.from_numpy(result).untyped_storage().nbytes() == result.nbytes
@@ -208,7 +208,7 @@ def test_results_own_their_memory() -> None:
 def test_no_gradients(n_threads: int) -> None:
     bilm, before = small(), torch.get_num_threads()
     start = bilm.lstm.zero_state(len(SENTENCES))
-    fast, with_gradients = Engine.of(bilm), LstmState(*(part.clone().requires_grad_() for part in start))
+    fast, with_gradients = Engine(bilm), LstmState(*(part.clone().requires_grad_() for part in start))
     try:
         torch.set_num_threads(n_threads)
         for state in (start, with_gradients, start):
@@ -229,7 +229,7 @@ def test_a_state_of_another_shape(part: str, place: int, more: int) -> None:
     expected = re.escape(str(tuple(shape)))
     shape[place] += more
     with pytest.raises(ElmoError, match=f"{part} has shape {re.escape(str(tuple(shape)))}. Expected {expected}"):
-        Engine.of(bilm).run_from([["a"]] * 5, state._replace(**{part: torch.zeros(shape)}))
+        Engine(bilm).run_from([["a"]] * 5, state._replace(**{part: torch.zeros(shape)}))
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_network_of_another_type(dtype: torch.dtype, tolerance: float) -> None
     bilm = small().to(dtype)
     exact = copy.deepcopy(bilm).double()
     expected, expected_end = run(exact, SENTENCES)
-    fast = Engine.of(bilm)
+    fast = Engine(bilm)
     layers, end = fast.run_from(SENTENCES, bilm.lstm.zero_state(len(SENTENCES)))
     close([*layers, *map(np.asarray, end)], [*expected, *map(np.asarray, expected_end)], tolerance)
     close(fast.run(SENTENCES), expected, tolerance)
@@ -250,11 +250,11 @@ def test_a_network_of_another_type(dtype: torch.dtype, tolerance: float) -> None
 def test_in_inference_mode_and_behind_it(n_threads: int) -> None:
     bilm, before = small(), torch.get_num_threads()
     sentences = [["a", "b"], ["c"] * 40]
-    expected = Engine.of(bilm).run(sentences)
+    expected = Engine(bilm).run(sentences)
     try:
         torch.set_num_threads(n_threads)
         with torch.inference_mode():
-            fast = Engine.of(bilm, cached_words=10)
+            fast = Engine(bilm, cached_words=10)
             inside = [fast.run(sentences), fast.run_from(sentences, fast.zero_state(2))[0]]
         outside = [fast.run([*sentences, ["new"]])[:2], fast.run_from(sentences, fast.zero_state(2))[0]]
     finally:
@@ -267,10 +267,10 @@ def test_in_inference_mode_and_behind_it(n_threads: int) -> None:
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
 def test_torchs_default_type_makes_no_difference(dtype: torch.dtype) -> None:
     bilm, sentences = small(), [["a", "b"], ["c"] * 40]
-    expected = Engine.of(bilm).run(sentences)
+    expected = Engine(bilm).run(sentences)
     try:
         torch.set_default_dtype(dtype)
-        got = Engine.of(bilm, cached_words=10).run(sentences)
+        got = Engine(bilm, cached_words=10).run(sentences)
     finally:
         torch.set_default_dtype(torch.float32)
     for array, wanted in zip(got, expected, strict=True):
@@ -331,7 +331,7 @@ def test_bfloat16_that_the_processor_does_not_multiply(kind: str | None, monkeyp
     bilm = bilm_with()
 
     def difference() -> float:
-        exact, low = (np.concatenate(Engine.of(bilm, t).run(sentences), 1) for t in (torch.float32, torch.bfloat16))
+        exact, low = (np.concatenate(Engine(bilm, t).run(sentences), 1) for t in (torch.float32, torch.bfloat16))
         return float(np.abs(exact - low).max())
 
     assert (difference() > 0) == (kind is not None)
@@ -346,8 +346,8 @@ def test_bfloat16_products_stay_near(golden: Path, name: str, monkeypatch: pytes
     monkeypatch.setattr(precision, "has_bfloat16", lambda device: True)
     bilm = read_golden(golden / name).bilm if name == "random_a" else load_bilm(*bilms.paths(name))
     sentences = [["We", "sat", "on", "the", "river", "bank", "."], ["Stick", "to", "it"]] * 4
-    exact = np.concatenate(Engine.of(bilm).run(sentences), 1)
-    near = np.concatenate(Engine.of(bilm, torch.bfloat16).run(sentences), 1)
+    exact = np.concatenate(Engine(bilm).run(sentences), 1)
+    near = np.concatenate(Engine(bilm, torch.bfloat16).run(sentences), 1)
     assert near.dtype == np.float32
     error = np.linalg.norm(near - exact) / np.linalg.norm(exact)
     assert 1e-5 < error < 0.03  # 8 bits of mantissa; 0.017 was seen at the original size

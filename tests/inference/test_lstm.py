@@ -54,7 +54,7 @@ def test_states_with_any_strides(
 ) -> None:
     allow(kind, monkeypatch)
     bilm, sentences = bilm_with(), sentences_of([2, 7, 1, 4][:rows])
-    fast, state = Engine.of(bilm, dtype), random_state(bilm.options, rows, 1, torch.float32)
+    fast, state = Engine(bilm, dtype), random_state(bilm.options, rows, 1, torch.float32)
     turned = LstmState(*(part.transpose(2, 3).contiguous().transpose(2, 3) for part in state))
     spread = LstmState(*(torch.stack([part, part + 1], -1)[..., 0] for part in state))
     alike = LstmState(*(part[..., :1, :1].expand_as(part) for part in state))
@@ -73,7 +73,7 @@ def test_states_with_any_strides(
 def test_bfloat16_of_all_kinds(changes: dict[str, object], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     allow(kind, monkeypatch)
     bilm = bilm_with(**changes)
-    fast = Engine.of(bilm, torch.bfloat16)
+    fast = Engine(bilm, torch.bfloat16)
     assert all(isinstance(stack, CompiledStack) for stack in fast.stacks)
     check(bilm, fast, LENGTHS[5], 0.02)
 
@@ -83,7 +83,7 @@ def test_bfloat16_of_all_kinds(changes: dict[str, object], kind: str, monkeypatc
 def test_bfloat16_with_any_number_of_rows(lengths: list[int], kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     allow(kind, monkeypatch)
     bilm = bilm_with()
-    check(bilm, Engine.of(bilm, torch.bfloat16), lengths, 0.02)
+    check(bilm, Engine(bilm, torch.bfloat16), lengths, 0.02)
 
 
 @pytest.mark.parametrize("kind", LOW)
@@ -92,10 +92,10 @@ def test_bfloat16_is_as_near_as_torch(kind: str, monkeypatch: pytest.MonkeyPatch
     allow(kind, monkeypatch)
     bilm, sentences = bilm_with(), sentences_of(LENGTHS[5])
     exact = np.concatenate(run(bilm, sentences)[0], 1)
-    compiled = relative(np.concatenate(Engine.of(bilm, torch.bfloat16).run(sentences), 1), exact)
+    compiled = relative(np.concatenate(Engine(bilm, torch.bfloat16).run(sentences), 1), exact)
     allow(None, monkeypatch)
     monkeypatch.setattr("spacy_elmo.modules.loading.has_bfloat16", lambda device: True)
-    fast = Engine.of(bilm, torch.bfloat16)
+    fast = Engine(bilm, torch.bfloat16)
     assert all(isinstance(stack, TorchStack) for stack in fast.stacks)
     plain = relative(np.concatenate(fast.run(sentences), 1), exact)
     assert 1e-4 < compiled < 1.33 * plain
@@ -113,7 +113,7 @@ def test_sizes_that_compiled_calls_do_not_take(
     """AMX takes multiples of 64, AVX-512 those of 32, AVX2 and NEON those of 16."""
     allow(kind, monkeypatch)
     bilm = bilm_with(**changes)
-    fast = Engine.of(bilm, torch.bfloat16)
+    fast = Engine(bilm, torch.bfloat16)
     multiple = {"amx": 64, "avx2": 16, "neon": 16}.get(kind, 32)
     takes = not any(size % multiple for size in changes.values())
     assert all(isinstance(stack, CompiledStack if takes else TorchStack) for stack in fast.stacks)
@@ -127,7 +127,7 @@ def test_products_in_several_panels(kind: str | None, dtype: torch.dtype, monkey
     allow(kind, monkeypatch)
     options = dataclasses.replace(OPTIONS, dim=1088, n_layers=1)
     bilm = bilm_of(options, random_datasets(options, seed=3, scale=0.02, lstm_projection=True))
-    check(bilm, Engine.of(bilm, dtype), LENGTHS[5], 2e-6 if dtype == torch.float32 else 0.01)
+    check(bilm, Engine(bilm, dtype), LENGTHS[5], 2e-6 if dtype == torch.float32 else 0.01)
 
 
 @pytest.mark.slow
@@ -138,9 +138,9 @@ def test_the_size_of_the_input_product_changes_nothing(
 ) -> None:
     allow(kind, monkeypatch)
     bilm, sentences = bilm_with(), sentences_of(LENGTHS[5])
-    expected = Engine.of(bilm, dtype).run(sentences)
+    expected = Engine(bilm, dtype).run(sentences)
     monkeypatch.setattr("spacy_elmo.inference.engine.INPUT_BYTES", rows * 16 * bilm.options.dim)
-    for got, wanted in zip(Engine.of(bilm, dtype).run(sentences), expected, strict=True):
+    for got, wanted in zip(Engine(bilm, dtype).run(sentences), expected, strict=True):
         assert largest_difference(got, wanted) <= 1e-6
 
 
@@ -156,7 +156,7 @@ def test_large_sums_saturate(
         if name.endswith("/B"):
             datasets[name] = datasets[name] * scale
     bilm = bilm_of(OPTIONS, datasets)
-    check(bilm, Engine.of(bilm, dtype), LENGTHS[3], 0.02)
+    check(bilm, Engine(bilm, dtype), LENGTHS[3], 0.02)
 
 
 @pytest.mark.slow
@@ -170,7 +170,7 @@ def test_float32(changes: dict[str, object], kind: str, monkeypatch: pytest.Monk
     if kind == "torch alone":
         monkeypatch.setattr("spacy_elmo.inference.lstm.loops", lambda tensor: None)
     bilm = bilm_with(**changes)
-    fast = Engine.of(bilm)
+    fast = Engine(bilm)
     assert all(isinstance(stack, CompiledStack if is_compiled else TorchStack) for stack in fast.stacks)
     for lengths in LENGTHS:
         check(bilm, fast, lengths, 2e-6)
@@ -182,8 +182,8 @@ def test_nan_stays_and_stays_alone(kind: str | None, dtype: torch.dtype, monkeyp
     allow(kind, monkeypatch)
     bilm, sentences = bilm_with(), sentences_of([4, 3, 20])
     sentences[1][1] = "odd"
-    expected = Engine.of(bilm, dtype).run(sentences)
-    fast = Engine.of(bilm, dtype)
+    expected = Engine(bilm, dtype).run(sentences)
+    fast = Engine(bilm, dtype)
     encode = fast.words.encoder
 
     def spoilt(ids: torch.Tensor) -> torch.Tensor:
@@ -204,7 +204,7 @@ def test_nan_stays_and_stays_alone(kind: str | None, dtype: torch.dtype, monkeyp
 
 def test_torchs_default_device_changes_nothing() -> None:
     bilm, sentences = bilm_with(), sentences_of([2, 5])
-    fast = Engine.of(bilm)
+    fast = Engine(bilm)
     expected = fast.run(sentences)
     with torch.device("meta"):
         got = fast.run(sentences)
@@ -215,10 +215,10 @@ def test_torchs_default_device_changes_nothing() -> None:
 def test_by_word_or_by_position(monkeypatch: pytest.MonkeyPatch) -> None:
     bilm, sentences = bilm_with(), sentences_of(LENGTHS[5])
     assert len({word for sentence in sentences for word in sentence}) == 23
-    expected = Engine.of(bilm).run(sentences)
+    expected = Engine(bilm).run(sentences)
     monkeypatch.setattr("spacy_elmo.inference.engine.WORD_BYTES", 0)
     for dtype, bound in ((torch.float32, 2e-6), (torch.bfloat16, 0.02)):
-        for got, wanted in zip(Engine.of(bilm, dtype).run(sentences), expected, strict=True):
+        for got, wanted in zip(Engine(bilm, dtype).run(sentences), expected, strict=True):
             assert relative(got, wanted) <= bound
 
 
@@ -236,7 +236,7 @@ def test_words_once_or_often(kind: str | None, dtype: torch.dtype, kept: int, mo
     words = [pair[k % 3 > 0] for k, pair in enumerate(zip(often, once))]
     sentences = [[words.pop() for _ in range(n)] for n in lengths]
     bound = 2e-6 if dtype == torch.float32 else 0.02
-    for got, wanted in zip(Engine.of(bilm, dtype).run(sentences), run(bilm, sentences)[0], strict=True):
+    for got, wanted in zip(Engine(bilm, dtype).run(sentences), run(bilm, sentences)[0], strict=True):
         assert relative(got, wanted) <= bound
 
 
@@ -246,7 +246,7 @@ def test_any_number_of_threads(n_threads: int) -> None:
     sentences = sentences_of([3, 7, 1] * 50)
     try:
         torch.set_num_threads(n_threads)
-        fast = Engine.of(bilm)
+        fast = Engine(bilm)
         results = fast.run(sentences)
         assert torch.get_num_threads() == n_threads
     finally:
@@ -258,7 +258,7 @@ def test_any_number_of_threads(n_threads: int) -> None:
 def test_a_call_leaves_nothing_to_the_next() -> None:
     """Their memory is the same."""
     bilm = bilm_with()
-    fast, small, large = Engine.of(bilm), sentences_of([4, 9]), sentences_of(LENGTHS[5])
+    fast, small, large = Engine(bilm), sentences_of([4, 9]), sentences_of(LENGTHS[5])
     first = fast.run(small)
     second = fast.run(large)
     for before, got in zip(first, fast.run(small), strict=True):

@@ -25,10 +25,8 @@ OPTIONS = BiLMOptions(4, ((1, 4), (2, 8), (3, 8)), 2, "relu", 50, 16, 12, 1, Non
 
 
 def encoder_of(bilm: BiLM, dtype: torch.dtype) -> WordEncoder:
-    """Laid out beside a network."""
-    encoder = WordEncoder(bilm.options, dtype, lossless=False)
-    encoder.lay_out(dict(bilm.named_parameters()))
-    return encoder
+    """Beside a network."""
+    return WordEncoder(bilm.options, dict(bilm.named_parameters()), dtype)
 
 
 IDS = torch.from_numpy(words_to_ids(["the", "a", "", "river" * 20, "東京", "bank"]))
@@ -70,11 +68,9 @@ def bilm() -> BiLM:
     return small()
 
 
+@torch.no_grad()
 def vectors_of(bilm: BiLM, size: int) -> WordVectors:
-    encoder = WordEncoder(bilm.options, torch.float32, lossless=False)
-    with torch.no_grad():
-        encoder.lay_out(dict(bilm.named_parameters()))
-        return WordVectors(encoder, bilm.boundary.device, size)
+    return WordVectors(encoder_of(bilm, torch.float32), bilm.boundary.device, size)
 
 
 def encoded(bilm: BiLM, words: list[str]) -> torch.Tensor:
@@ -160,10 +156,10 @@ def test_threads_that_turn_out_each_others_words(bilm: BiLM) -> None:
 
 def test_an_empty_cache_gives_the_same_bits_and_a_warm_one_nearly(bilm: BiLM) -> None:
     sentences = [["the", "river", "bank"], ["a", "bank", "."]]
-    first, second = (Engine.of(bilm, cached_words=100) for _ in range(2))
+    first, second = (Engine(bilm, cached_words=100) for _ in range(2))
     cold = first.run(sentences)
     for a, b in zip(cold, second.run(sentences), strict=True):
         assert (a == b).all()
-    for a, b, c in zip(cold, first.run(sentences), Engine.of(bilm).run(sentences)):
+    for a, b, c in zip(cold, first.run(sentences), Engine(bilm).run(sentences)):
         np.testing.assert_allclose(a, b, **CLOSE)
         np.testing.assert_allclose(a, c, **CLOSE)

@@ -124,7 +124,7 @@ from spacy_elmo.inference import Engine
 from spacy_elmo.modules import load_bilm
 
 torch.set_num_threads(1)
-engine = Engine.of(load_bilm(*bilms.paths("en_core")), cached_words=int(sys.argv[1]))
+engine = Engine(load_bilm(*bilms.paths("en_core")), cached_words=int(sys.argv[1]))
 torch.set_num_threads(2)
 before = len(os.listdir("/proc/self/task"))
 for sentences in ([["a", "bank"]], [[f"w{k} {n}" for k in range(20)] for n in range(60)]):

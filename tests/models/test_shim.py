@@ -19,10 +19,12 @@ from thinc.api import SGD
 
 from spacy_elmo.errors import SettingsError
 from spacy_elmo.formats.options import BiLMOptions
-from spacy_elmo.inference import Engine, FrozenBiLM
-from spacy_elmo.models.shim import BiLMShim, fingerprint_of
+from spacy_elmo.inference import Engine
+from spacy_elmo.inference.embedder import fingerprint_of
+from spacy_elmo.inference.linear import Precision, dtype_of
+from spacy_elmo.models.shim import BiLMShim
 from spacy_elmo.modules import load_bilm
-from spacy_elmo.modules.loading import Precision, dtype_of, embedded_files
+from spacy_elmo.modules.loading import embedded_files
 
 FILES = [str(GOLDEN / "random_a" / name) for name in ("options.json", "weights.hdf5")]
 SENTENCES = [["It", "was", "late", "."], ["No"]]
@@ -33,7 +35,7 @@ NAME = "lstm.layers.1.input_weight"
 def shim(request: pytest.FixtureRequest) -> BiLMShim:
     """One whose engine was used."""
     shim = BiLMShim(*FILES, request.param)
-    shim.prepare_engine().run(SENTENCES)
+    shim.load().engine.run(SENTENCES)
     return shim
 
 
@@ -46,47 +48,34 @@ def weights(shim: BiLMShim) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in shim.to_arrays().items()}
 
 
-def is_frozen(shim: BiLMShim) -> bool:
-    """Whether the weights are laid out, and nowhere else."""
-    return isinstance(shim._model, FrozenBiLM) and NAME not in shim._model._plain and shim._engine is None
-
-
 def test_reading_leaves_it_as_it_is(shim: BiLMShim, expected: dict[str, bytes]) -> None:
-    owner = shim._model
+    embedder = shim.load()
+    engine = embedder.engine
     assert shim.options == load_bilm(*FILES).options
     assert weights(shim) == expected
-    assert shim._model is owner
-    assert is_frozen(shim)
+    assert shim.load() is embedder
+    assert embedder.engine is engine
 
 
 def test_options_are_known_before_any_weights_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     shim = BiLMShim(*FILES)
     monkeypatch.setattr("spacy_elmo.models.shim.load_arrays", None)
     assert shim.options == load_bilm(*FILES).options
-    assert shim._model is None
+    assert shim._embedder is None
 
 
 def test_each_engine_caches_as_many_words_as_the_setting_says() -> None:
     shim = BiLMShim(*FILES, cached_words=3)
     for prepare in (shim.load, shim.unfreeze):
         prepare()
-        words = shim.prepare_engine().words
-        shim.prepare_engine().run(SENTENCES)
+        words = shim.load().engine.words
+        shim.load().engine.run(SENTENCES)
         assert (words.size, len(words)) == (3, 3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("used", [True, False])
-def test_a_network_owns_the_weights_alone(used: bool, expected: dict[str, bytes]) -> None:
-    shim = BiLMShim(*FILES)
-    shim.load()
-    if used:
-        shim.prepare_engine().run(SENTENCES)
-    frozen = weakref.ref(shim._model)  # type: ignore[type-var]
+def test_a_network_owns_the_weights_alone(shim: BiLMShim, expected: dict[str, bytes]) -> None:
     network = shim.unfreeze()
-    gc.collect()
-    assert frozen() is None
-    assert shim._model is network is shim.unfreeze()
+    assert shim.load().bilm is network is shim.unfreeze()
     assert weights(shim) == expected
     assert all(parameter.requires_grad and parameter.numel() for parameter in network.parameters())
     shim.from_bytes(shim.to_bytes())
@@ -94,8 +83,6 @@ def test_a_network_owns_the_weights_alone(used: bool, expected: dict[str, bytes]
     del network
     gc.collect()
     assert dropped() is None
-    shim.prepare_engine()
-    assert is_frozen(shim)
     assert weights(shim) == expected
 
 
@@ -111,8 +98,7 @@ KEEPING: list[Callable[[BiLMShim], BiLMShim]] = [
 @pytest.mark.parametrize("way", KEEPING, ids=["bytes", "pickle", "deepcopy", "copy"])
 def test_saved_and_copied(shim: BiLMShim, expected: dict[str, bytes], way: Callable[[BiLMShim], BiLMShim]) -> None:
     other = way(shim)
-    assert is_frozen(shim)
-    for got, wanted in zip(other.prepare_engine().run(SENTENCES), shim.prepare_engine().run(SENTENCES), strict=True):
+    for got, wanted in zip(other.load().engine.run(SENTENCES), shim.load().engine.run(SENTENCES), strict=True):
         assert np.array_equal(got, wanted)
     assert other.compute_fingerprint() == shim.compute_fingerprint()
     assert weights(other) == expected == weights(shim)
@@ -136,7 +122,7 @@ def test_a_pipe_that_is_first_used_in_inference_mode() -> None:
 @pytest.mark.slow
 def test_threads_get_one_engine(expected: dict[str, bytes]) -> None:
     shim, found = BiLMShim(*FILES), []
-    threads = [threading.Thread(target=lambda: found.append(shim.prepare_engine())) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: found.append(shim.load().engine)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -151,11 +137,10 @@ def test_only_methods_settle() -> None:
     shim, calls = BiLMShim(*FILES), []
     shim.open_step(lambda: calls.append(1))
     assert shim.options.dim
-    assert shim.dtype == torch.float32
     assert not calls
     state: dict[tuple[int, str], np.ndarray] = {(shim.id, NAME): shim.to_arrays()[NAME]}
     methods: list[Callable[[], object]] = [
-        shim.settle, shim.prepare_engine, shim.unfreeze, shim.to_arrays, shim.to_bytes, shim.compute_fingerprint,
+        shim.settle, shim.load, shim.unfreeze, shim.to_arrays, shim.to_bytes, shim.compute_fingerprint,
         shim.train_all, shim.copy, lambda: copy.deepcopy(shim), lambda: pickle.dumps(shim),
         lambda: shim.finish_update(lambda *_, **__: None), lambda: shim.use_params(state).__enter__(),  # type: ignore
     ]  # fmt: skip
@@ -167,7 +152,7 @@ def test_only_methods_settle() -> None:
     shim.open_step(None)
     calls.clear()
     for copied in (shim, other):  # an open step belongs to one shim alone
-        copied.prepare_engine()
+        copied.load()
     assert not calls
 
 
@@ -175,7 +160,7 @@ def test_weights_that_came_in_inference_mode_can_be_trained() -> None:
     saved, shim = BiLMShim(*FILES).to_bytes(), BiLMShim(*FILES)
     with torch.inference_mode():
         shim.from_bytes(saved)
-        shim.prepare_engine().run(SENTENCES)
+        shim.load().engine.run(SENTENCES)
     shim.train_all()
     assert all(parameter.requires_grad for parameter in shim.unfreeze().parameters())
     assert not any(parameter.is_inference() for parameter in shim.unfreeze().parameters())
@@ -208,7 +193,7 @@ def shims() -> list[BiLMShim]:
 
 
 def vectors(shim: BiLMShim) -> np.ndarray:
-    return np.concatenate(shim.prepare_engine().run(SENTENCES), 1)
+    return np.concatenate(shim.load().engine.run(SENTENCES), 1)
 
 
 def assert_like(shim: BiLMShim, other: BiLMShim) -> None:
@@ -260,9 +245,9 @@ def test_the_settings_are_those_of_every_engine(precision: Precision) -> None:
     """Of the one for a network, too, as after an update."""
     shim = BiLMShim(*FILES, precision, cached_words=3)
     shim.unfreeze()
-    expected = Engine.of(load_bilm(*FILES), dtype_of(precision, torch.device("cpu")), 3).run(SENTENCES)
+    expected = Engine(load_bilm(*FILES), dtype_of(precision, torch.device("cpu")), 3).run(SENTENCES)
     np.testing.assert_array_equal(vectors(shim), np.concatenate(expected, 1))
-    assert len(shim.prepare_engine().words) == 3
+    assert len(shim.load().engine.words) == 3
 
 
 def test_copies_have_ids_of_their_own(shims: list[BiLMShim]) -> None:

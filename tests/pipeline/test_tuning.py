@@ -119,7 +119,7 @@ def test_applied_in_the_same_step_under_nlp_update(factor: float) -> None:
     for name in ("tagger", "senter"):  # forget theirs
         nlp.get_pipe(name).model.finish_update(SGD(0.0))
     nlp.update(gold, sgd=SGD(0.5, grad_clip=0.0, L2=0.0))
-    model = shim_of(nlp)._model  # as it stands, whoever looks
+    model = shim_of(nlp)._embedder.bilm  # as it stands, whoever looks
     for name, parameter in model.named_parameters():
         np.testing.assert_allclose(parameter.detach(), before[name] - 0.5 * factor * gradient[name], atol=1e-5)
     assert not gradients(nlp)
@@ -284,11 +284,11 @@ def test_averages_of_another_layer_with_the_same_id_are_not_the_bilms(frozen: bo
     optimizer = Adam(0.01, use_averages=True)
     for _ in range(3):
         nlp.update(examples(nlp), sgd=optimizer)
-    before, owner = weights(nlp), type(shim_of(nlp)._model)
+    before, owner = weights(nlp), type(shim_of(nlp)._embedder.bilm)
     others = {(shim_of(nlp).id, name): np.ones((2, 2), "f") for name in ("E", "W")}
     with nlp.use_params(optimizer.averages | others):
         assert bool(changed(before, weights(nlp))) != frozen
-        assert type(shim_of(nlp)._model) is owner
+        assert type(shim_of(nlp)._embedder.bilm) is owner
     assert not changed(before, weights(nlp))
 
 
@@ -431,9 +431,9 @@ def test_one_listener_in_two_places() -> None:
     pipe.finish_update(SGD(1.0, grad_clip=0.0, L2=0.0))
     results = [model.begin_update(docs) for _ in range(2)]
     results[0][1](results[0][0])
-    assert not changed(before, {name: p.detach().numpy() for name, p in shim_of(nlp)._model.named_parameters()})
+    assert not changed(before, {name: p.detach().numpy() for name, p in shim_of(nlp)._embedder.bilm.named_parameters()})
     results[1][1](results[1][0])
-    assert changed(before, {name: p.detach().numpy() for name, p in shim_of(nlp)._model.named_parameters()})
+    assert changed(before, {name: p.detach().numpy() for name, p in shim_of(nlp)._embedder.bilm.named_parameters()})
 
 
 @pytest.mark.slow

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import boundary_ids, words_to_ids
+from spacy_elmo.inference.engine import has_bfloat16
 from spacy_elmo.modules import BiLM, LstmState, lstm
 from spacy_elmo.modules.char_cnn import CharCnn
-from spacy_elmo.modules.loading import has_bfloat16
 from spacy_elmo.modules.lstm import GpuWorkspace
 from spacy_elmo.pretraining import step as step_module
 from spacy_elmo.pretraining.config import (
