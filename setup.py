@@ -9,8 +9,8 @@ from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 
 FOLDER = Path("spacy_elmo/kernels")
-SOURCES = sorted(path.as_posix() for path in FOLDER.glob("*/*.c"))
-HEADERS = sorted(path.as_posix() for pattern in ("*/*.h", "*/*.inc") for path in FOLDER.glob(pattern))
+SOURCES = sorted(path.as_posix() for path in FOLDER.glob("*.c"))
+HEADERS = sorted(path.as_posix() for pattern in ("*.h", "*.inc") for path in FOLDER.glob(pattern))
 # no -ffast-math: linked into a library it switches off denormal numbers for the whole process
 GNU = ["-O3", "-fno-math-errno", "-fno-trapping-math", "-fopenmp-simd", "-fvisibility=hidden"]
 

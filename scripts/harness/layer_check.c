@@ -4,8 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../../spacy_elmo/kernels/common/calls.h"
-#include "../../spacy_elmo/kernels/common/layouts.h"
+#include "../../spacy_elmo/kernels/calls.h"
 
 void LAYER(const LayerCall *call);
 

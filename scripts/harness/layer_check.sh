@@ -9,7 +9,7 @@ mkdir -p "$out"
 compile() { # COMPILER NAME LANES: as setup.py compiles, and statically
     "$1" -O3 -fno-math-errno -fno-trapping-math -static -DLAYER="$2_layer" -DLANES="$3" \
         -c scripts/harness/layer_check.c -o "$out/$2_check.o"
-    "$1" -O3 -fno-math-errno -fno-trapping-math -c "spacy_elmo/kernels/inference/$2.c" -o "$out/$2.o"
+    "$1" -O3 -fno-math-errno -fno-trapping-math -c spacy_elmo/kernels/scan.c -o "$out/$2.o"
     "$1" -static "$out/$2_check.o" "$out/$2.o" -lm -o "$out/$2"
 }
 compile aarch64-linux-gnu-gcc neon 4

@@ -67,7 +67,7 @@ def build(name: str) -> Path:
     ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd")
     shutil.copytree(ROOT / "spacy_elmo", copy / "spacy_elmo", ignore=ignored)
     target = copy / "spacy_elmo" / "kernels"
-    sources = sorted(str(path) for path in target.glob("*/*.c"))
+    sources = sorted(str(path) for path in target.glob("*.c"))
     fingerprint = f'-DFINGERPRINT="{kernels.fingerprint(target)}"'
     library = str(target / f"_loops{EXTENSION_SUFFIXES[0]}")
     subprocess.run(["gcc", *FLAGS, fingerprint, *BUILDS[name], *sources, "-o", library, "-lm"], check=True)

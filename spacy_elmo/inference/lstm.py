@@ -176,7 +176,7 @@ class CompiledStack:
         active, offsets, rows = packing.active, packing.offsets, self._padded(n)
         if backward:
             active, offsets = active[::-1].copy(), offsets[::-1].copy()
-        # layouts.h describes the layouts of the arrays
+        # calls.h describes the layouts of the arrays
         cells = empty("cells", dim // UNITS, rows, UNITS)
         hidden, outs = empty("state", rows, width, dtype=operands), empty("outs", rows, dim, dtype=operands)
         call = LayerCall(

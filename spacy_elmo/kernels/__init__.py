@@ -2,9 +2,10 @@
 
 If they were not built, or if the environment variable SPACY_ELMO_KERNELS is 0, torch computes the same.
 
-training/ and inference/ have the loops of each. common/ has what both use. setup.py builds them with the package. The
-arrays of a loop are described above it in the C source, or in calls.h. The caller passes each array through `address`,
-which checks it. A loop runs in the calling thread, which releases Python's lock meanwhile.
+setup.py builds them with the package. scan.c runs the layers of LSTMs in inference on each instruction set, amx_scan.c
+on AMX, where amx_training.c trains them. The arrays of a loop are described above it in the C source, or in calls.h.
+The caller passes each array through `address`, which checks it. A loop runs in the calling thread, which releases
+Python's lock meanwhile.
 """
 
 import ctypes
@@ -66,8 +67,8 @@ AMX_SIGNATURES: dict[str, list[type]] = {
 
 
 def fingerprint(folder: Path = FOLDER) -> str:
-    """The hash of all C sources in the folders of a folder. setup.py writes the same hash into the library."""
-    names = sorted(path.as_posix() for pattern in ("*/*.c", "*/*.h", "*/*.inc") for path in folder.glob(pattern))
+    """The hash of all C sources in a folder. setup.py writes the same hash into the library."""
+    names = sorted(path.as_posix() for pattern in ("*.c", "*.h", "*.inc") for path in folder.glob(pattern))
     parts = [Path(name).read_bytes().replace(b"\r\n", b"\n") for name in names]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
 

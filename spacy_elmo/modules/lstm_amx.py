@@ -1,6 +1,6 @@
 """One direction of an LSTM layer over a window of steps, in bfloat16 on the tiles of AMX.
 
-Each pass is one compiled call. layouts.h of the kernels describes the layouts of the arrays, and their reasons.
+Each pass is one compiled call. calls.h of the kernels describes the layouts of the arrays, and their reasons.
 """
 
 from __future__ import annotations

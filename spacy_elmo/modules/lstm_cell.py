@@ -109,7 +109,7 @@ class Scan(NamedTuple):
     """What the steps of one direction read and write: the tape (the first five arrays), weights and masks.
 
     The rows are those of the batch, and the arrays are row-major. In the compiled calls of `lstm_amx` the rows are
-    padded, and gates, outs and cells have the layouts that layouts.h of the kernels describes. In a scan of all
+    padded, and gates, outs and cells have the layouts that calls.h of the kernels describes. In a scan of all
     directions these are the first axis of all arrays but `keep` and `keep_h`.
 
     inputs: *Shape:* (steps, rows, input + projection_dim), at each step x followed by the previous state.

@@ -1,6 +1,8 @@
-/* Whether this machine can run each kind of loop. It can if the compiler had the instructions, and if the processor and
- * the operating system support them. */
-#include "processors.h"
+/* What the library says of itself: the sources that it was built from, and which kinds of loops this machine can run. It
+ * can if the compiler had the instructions, and if the processor and the operating system support them. */
+#include "common.h"
+
+EXPORT const char *fingerprint(void) { return FINGERPRINT; }
 
 #ifdef COMPILES_X86
 static int supports_avx2(void) {

@@ -1,4 +1,5 @@
-/* What all loops share. They work on plain arrays in one thread. Nothing here depends on Python or torch. */
+/* What all loops share: compilers, processors and plain numbers. Loops work on plain arrays in one thread. Nothing here
+ * depends on Python or torch. */
 #ifndef SPACY_ELMO_COMMON_H
 #define SPACY_ELMO_COMMON_H
 #include <math.h>
@@ -33,6 +34,25 @@
 #endif
 #define LOG2E 1.44269504088896341f
 
+/* The kinds of loops that the compiler can make. library.c asks whether this machine runs them. */
+#if defined(__aarch64__) && defined(__GNUC__)
+#define COMPILES_NEON 1
+#endif
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(_WIN32) /* there gcc does not align registers on the stack */
+#define COMPILES_X86 1
+#include <immintrin.h>
+#define FOR_AVX2 __attribute__((target("avx2,fma")))
+#define FOR_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,fma")))
+
+/* From these versions on, compilers have the instructions for bfloat16 and for tiles. */
+#if defined(__linux__) && ((defined(__clang__) && __clang_major__ >= 12) || (!defined(__clang__) && __GNUC__ >= 11))
+#define COMPILES_BF16 1
+#define FOR_AVX512_BF16 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
+#define FOR_AMX __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")))
+#endif
+#endif
+
 typedef uint16_t bfloat16;
 
 ALWAYS_INLINE float from_bfloat16(bfloat16 x) {
@@ -50,12 +70,9 @@ ALWAYS_INLINE bfloat16 to_bfloat16(float x) {
     return (bfloat16)(x != x ? 0x7fc0 : rounded);
 }
 
-ALWAYS_INLINE float from_float32(float x) { return x; }
-ALWAYS_INLINE float to_float32(float x) { return x; }
-
 /* The expf of the Cephes library. Its relative error is below 2e-7 for |x| <= 87. The compiler can vectorise it. */
 ALWAYS_INLINE float exp_within_(float x) {
-    float n = rintf(x * 1.44269504088896341f);
+    float n = rintf(x * LOG2E);
     float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
     float y = 1.9875691500e-4f;
     y = y * r + 1.3981999507e-3f;

@@ -3,8 +3,7 @@
  *
  * The inputs are multiplied by their weight before the steps: for all positions of some steps together, or once for
  * each distinct word. Their sums are float16. A step only multiplies the state by its weight. */
-#include "../common/amx.h"
-#include "../common/calls.h"
+#include "amx.h"
 
 #ifdef COMPILES_BF16
 #define SUMS 2048 /* floats in the sums of 32 rows and 64 columns: two tiles of rows by four tiles of gates */
@@ -35,21 +34,14 @@ typedef struct {
     float bound;            /* of the cells */
 } Cells;
 
-ALWAYS_INLINE FOR_AMX __m512 sum_with_input(const float *sums, const uint16_t *x, enum Gate gate) {
-    return _mm512_add_ps(_mm512_load_ps(sums + 512 * gate), load_half(x + UNITS * gate));
-}
-
 ALWAYS_INLINE FOR_AMX void cell(const Cells *u, size_t row) {
-    const float *sums = u->sums + row * 16;
     const uint16_t *x = u->inputs + (size_t)u->places[row] * (GATES * UNITS);
-    __m512 i = sigmoid16(sum_with_input(sums, x, GATE_I));
-    __m512 j = tanh16(sum_with_input(sums, x, GATE_J));
-    __m512 f = sigmoid16(sum_with_input(sums, x, GATE_F));
-    __m512 o = sigmoid16(sum_with_input(sums, x, GATE_O));
-    __m512 c = _mm512_fmadd_ps(f, _mm512_loadu_ps(u->cells + row * 16), _mm512_mul_ps(i, j));
-    c = clamp16(c, u->bound);
+    __m512 z[GATES];
+    UNROLLED for (int gate = 0; gate < GATES; gate++)
+        z[gate] = _mm512_add_ps(_mm512_load_ps(u->sums + row * 16 + 512 * gate), load_half(x + UNITS * gate));
+    const __m512 c = cell16(z, _mm512_loadu_ps(u->cells + row * 16), u->bound);
     _mm512_storeu_ps(u->cells + row * 16, c);
-    _mm256_storeu_si256((__m256i *)(u->outs + row * 32), narrow(_mm512_mul_ps(o, tanh16(c))));
+    _mm256_storeu_si256((__m256i *)(u->outs + row * 32), output16(z, c));
 }
 
 /* sums = left times right, for 32 rows (16 if count is at most 16) and 64 columns. All cells of `before` are computed
@@ -163,14 +155,12 @@ NOT_INLINED FOR_AMX void amx_scan(const LayerCall *call, size_t first, size_t st
     tiles_end();
 }
 
+#define OWN_STEPS
 #define NAME(name) amx_##name
 #define TARGET FOR_AMX
 #define LANES 16
 #define OPERAND bfloat16
-#define K_BLOCK ((size_t)32)
 #define ROWS PADDED
-#include "../common/vectors.inc"
-ALWAYS_INLINE FOR_AMX void store_operands(bfloat16 *to, vf x) { _mm256_storeu_si256((__m256i *)to, narrow((__m512)x)); }
-
-#include "layer.inc"
+#define STORE_OPERANDS(to, x) _mm256_storeu_si256((__m256i *)(to), narrow((__m512)(x)))
+#include "scan.inc"
 #endif
