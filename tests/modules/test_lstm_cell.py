@@ -184,7 +184,7 @@ def test_the_compiled_cell_is_what_runs(
 
 
 def test_the_order_of_the_gates_is_that_of_the_compiled_loops() -> None:
-    """constants.h has the numbers, and tests/kernels/test_calls.py compares them with these. The parts are views."""
+    """calls.h has the numbers, and tests/kernels/test_calls.py compares them with these. The parts are views."""
     values = torch.arange(GATES).repeat_interleave(3).repeat(2, 1)
     gates = Gates.of(values)
     for part, number in zip(gates, (GATE_I, GATE_J, GATE_F, GATE_O), strict=True):
