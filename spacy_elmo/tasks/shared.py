@@ -57,7 +57,7 @@ def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
     return doc
 
 
-def parts_of(doc: Doc, keys: Sequence[str]) -> list[Span] | None:
+def texts_of(doc: Doc, keys: Sequence[str]) -> list[Span] | None:
     """Return a doc's spans under these keys, or without any the parts between line breaks; None: one has no words."""
     names = ", ".join(map(repr, keys))
     if has_parts(doc, keys):
@@ -66,24 +66,24 @@ def parts_of(doc: Doc, keys: Sequence[str]) -> list[Span] | None:
             raise AnnotationError(
                 f"the doc {shown(doc.text)} has {counts} spans in {names}. Expected one span for each key in doc.spans."
             )
-        parts = [span for key in keys for span in doc.spans[key]]
+        texts = [span for key in keys for span in doc.spans[key]]
     else:
-        parts = lines_of(doc, len(keys))
-        if len(parts) < len(keys) and any(not token.is_space for token in doc):
+        texts = lines_of(doc, len(keys))
+        if len(texts) < len(keys) and any(not token.is_space for token in doc):
             raise AnnotationError(
                 f"the doc {shown(doc.text)} has no span groups {names}, and no line breaks that divide it into these. "
                 "Expected one span for each key in doc.spans, or the texts in this order, a line break between them."
             )
-    if len(parts) < len(keys) or not all(part.text.strip() for part in parts):
+    if len(texts) < len(keys) or not all(text.text.strip() for text in texts):
         return None
-    return parts
+    return texts
 
 
-def keep_parts(doc: Doc, keys: Sequence[str], parts: Sequence[Span]) -> None:
-    """Write the parts of a doc to `doc.spans`, unless they are there."""
-    for key, part in zip(keys, parts):
+def keep_texts(doc: Doc, keys: Sequence[str], texts: Sequence[Span]) -> None:
+    """Write the texts of a doc to `doc.spans`, unless they are there."""
+    for key, text in zip(keys, texts):
         if key not in doc.spans:
-            doc.spans[key] = [part]
+            doc.spans[key] = [text]
 
 
 def set_getter(owner: type[Doc] | type[Span], name: str, getter: Callable[..., Any], **arguments: Any) -> None:
@@ -304,28 +304,45 @@ def dropout_of(model: Model[Any, Any], is_train: bool) -> float:
 
 
 def run_network(
-    model: Model[Any, Any], vectors: Sequence[Floats2d], places: Sequence[tuple[int, slice]], *args: Any, is_train: bool
-) -> tuple[Any, Callable[[Any, Sequence[Floats2d]], None]]:
-    """Run the torch network of a model's shim on the vectors of docs at `places`: numbers of docs, and slices.
+    model: Model[Any, Any],
+    vectors: Sequence[Floats2d],
+    batches: Iterable[list[int]],
+    given: Callable[[list[int]], tuple[Any, ...]],
+    is_train: bool,
+) -> tuple[list[Any], Callable[[Sequence[Any]], list[Floats2d]]]:
+    """Run the torch network of a model's shim on rows of tokens, a batch after the other.
 
-    The network gets their vectors one after the other, args, and the dropout. Returns the output as an array, and a
-    function `backprop(d_output, d_vectors)` that adds the gradient to d_vectors.
+    batches: numbers of rows. given: tells of a batch where the rows' tokens are, as numbers of docs and slices, and the
+    arguments of the network that follow their vectors. Returns the output of each row, perhaps padded, and a function
+    that makes the gradient of the vectors of the outputs' gradients, which may lack the padding.
     """
-    flat = xp2torch(model.ops.xp.concatenate([vectors[doc][part] for doc, part in places]), requires_grad=is_train)
-    inputs = ArgsKwargs((flat, *args, dropout_of(model, is_train)), {})
-    output, backprop_torch = run_apart(partial(shim_of(model), inputs, is_train))
+    outputs: dict[int, Any] = {}
+    steps = []
+    for numbers in batches:
+        places, *args = given(numbers)
+        flat = xp2torch(model.ops.xp.concatenate([vectors[doc][part] for doc, part in places]), requires_grad=is_train)
+        inputs = ArgsKwargs((flat, *args, dropout_of(model, is_train)), {})
+        output, backprop_torch = run_apart(partial(shim_of(model), inputs, is_train))
+        rows: Any = torch2xp(output, ops=model.ops)
+        outputs.update(zip(numbers, rows))
+        steps.append((numbers, places, output, rows, backprop_torch))
 
-    def backprop(d_output: Any, d_vectors: Sequence[Floats2d]) -> None:
-        d_outputs = ArgsKwargs(((output,),), {"grad_tensors": (xp2torch(d_output),)})
-        gradients = run_apart(partial(backprop_torch, d_outputs))
-        d_flat: Any = torch2xp(gradients.args[0], ops=model.ops)
-        start = 0
-        for doc, part in places:
-            end = start + part.stop - part.start
-            d_vectors[doc][part] += d_flat[start:end]
-            start = end
+    def backprop(gradients: Sequence[Any]) -> list[Floats2d]:
+        d_vectors = [model.ops.alloc2f(*array.shape) for array in vectors]
+        for numbers, places, output, rows, backprop_torch in steps:
+            d_rows = model.ops.xp.zeros_like(rows)
+            for values, number in zip(d_rows, numbers):
+                values[: len(gradients[number])] = gradients[number]
+            d_outputs = ArgsKwargs(((output,),), {"grad_tensors": (xp2torch(d_rows),)})
+            d_flat: Any = torch2xp(run_apart(partial(backprop_torch, d_outputs)).args[0], ops=model.ops)
+            start = 0
+            for doc, part in places:
+                end = start + part.stop - part.start
+                d_vectors[doc][part] += d_flat[start:end]
+                start = end
+        return d_vectors
 
-    return torch2xp(output, ops=model.ops), backprop
+    return [outputs[number] for number in sorted(outputs)], backprop
 
 
 def batches_of(

@@ -15,7 +15,7 @@ from spacy_elmo.analysis.senses import Instance, Lemma, SenseSentence, read_firs
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.tasks.coreference import clusters_of
 from spacy_elmo.tasks.entailment import KEYS
-from spacy_elmo.tasks.shared import parts_of
+from spacy_elmo.tasks.shared import texts_of
 
 TWEETS = (
     "@\tB-PER\ncolgo\tB-PER\nhey\tO\n\n"  # two entities side by side
@@ -151,7 +151,7 @@ def test_pairs(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert ("1 pairs with - for a class left out" in capsys.readouterr().out) == name.startswith("snli")
     assert (first.text, second.text) == ("A man sleeps .\nHe is old .", 'Two dogs\n" A dog')
     assert first.cats == {"contradiction": 0.0, "entailment": 0.0, "neutral": 1.0}
-    pair = parts_of(second, KEYS)
+    pair = texts_of(second, KEYS)
     assert pair is not None
     assert [token.text for token in pair[1]] == ['"', "A", "dog"]
 
@@ -200,7 +200,7 @@ def test_where_an_answer_stands(answer: str, question: str, place: int) -> None:
     assert place_of(answer, Question(CONTEXT, question, ((None, answer),))) == place
 
 
-def test_parts_of_questions() -> None:
+def test_texts_of_questions() -> None:
     questions = [Question(f"Text  {i}", f"{k}?", ((None, "Text"),)) for i in range(40) for k in (0, 1)]
     twice = Question("Text  3", "0?", ((None, "3"),))  # asked before
     train, dev = train_and_dev([*questions, twice])

@@ -14,8 +14,8 @@ from thinc.api import Model, fix_random_seed
 
 from spacy_elmo.tasks.answers import make_question
 from spacy_elmo.tasks.answers import model as module
-from spacy_elmo.tasks.answers.model import AnswersModel, Similarity, build_answers, rows_of, shared_words
-from spacy_elmo.tasks.shared import parts_of
+from spacy_elmo.tasks.answers.model import AnswersModel, Similarity, build_answers, shared_words, windows_of
+from spacy_elmo.tasks.shared import texts_of
 
 NLP = spacy.blank("xx")
 
@@ -120,13 +120,13 @@ def test_long_contexts_are_read_in_windows() -> None:
 
 
 def parts(question: str, context: str) -> Any:
-    return parts_of(make_question(NLP, question, context), ("question", "context"))
+    return texts_of(make_question(NLP, question, context), ("question", "context"))
 
 
 @pytest.mark.parametrize("tokens", [1, 9, 10, 11, 17, 18, 40])
 @pytest.mark.parametrize("overlap", [0, 1, 3, 9])
 def test_windows_give_each_token_once(tokens: int, overlap: int) -> None:
-    rows = rows_of([None, parts("Who is it", " ".join(["word"] * tokens))], 10, overlap)
+    rows = windows_of([None, parts("Who is it", " ".join(["word"] * tokens))], 10, overlap)
     assert {row.doc for row in rows} == {1}
     assert all(row.question == slice(0, 3) and row.sizes[0] <= 10 for row in rows)
     used = [i for row in rows for i in range(row.window.start, row.window.stop)[row.used]]
@@ -139,7 +139,7 @@ def test_windows_give_each_token_once(tokens: int, overlap: int) -> None:
 
 def test_shared_words() -> None:
     found = parts("Where is Bonn ?", "bonn is big . Is it ?")
-    (row,) = rows_of([found], 100, 0)
+    (row,) = windows_of([found], 100, 0)
     assert shared_words(found[0].doc, row).tolist() == [0, 1, 1, 0, 1, 1, 0, 0, 1, 0, 0]
 
 

@@ -11,7 +11,7 @@ from spacy.vocab import Vocab
 from thinc.api import fix_random_seed
 
 from spacy_elmo.tasks.roles import model as module
-from spacy_elmo.tasks.roles.model import RoleModel, RoleScores, Row, rows_of
+from spacy_elmo.tasks.roles.model import RoleModel, RoleScores, Row, rows_around
 
 ROWS = [Row(0, 1, 0, 5), Row(0, 3, 2, 5), Row(2, 0, 0, 2), Row(0, 2, 0, 5)]
 
@@ -95,8 +95,8 @@ def doc_of(*sentences: int, bounds: bool = True) -> Doc:
 
 def test_sentences_bound_rows() -> None:
     docs = [doc_of(3, 4), doc_of(), doc_of(2, 2, bounds=False)]
-    assert rows_of(docs, [[0, 6], [], [1]], 100) == [Row(0, 0, 0, 3), Row(0, 6, 3, 7), Row(2, 1, 0, 4)]
+    assert rows_around(docs, [[0, 6], [], [1]], 100) == [Row(0, 0, 0, 3), Row(0, 6, 3, 7), Row(2, 1, 0, 4)]
 
 
 def test_reach() -> None:
-    assert rows_of([doc_of(50)], [[0, 20, 49]], 5) == [Row(0, 0, 0, 6), Row(0, 20, 15, 26), Row(0, 49, 44, 50)]
+    assert rows_around([doc_of(50)], [[0, 20, 49]], 5) == [Row(0, 0, 0, 6), Row(0, 20, 15, 26), Row(0, 49, 44, 50)]

@@ -24,7 +24,7 @@ from spacy_elmo.tasks.shared import (
     batches_of,
     build_given_spans,
     make_doc,
-    parts_of,
+    texts_of,
     warn_of_unknown,
 )
 
@@ -55,7 +55,7 @@ def test_defaults(factory: str, depth: int, settings: dict[str, Any]) -> None:
 
 
 def texts(doc: Doc) -> list[str] | None:
-    parts = parts_of(doc, KEYS)
+    parts = texts_of(doc, KEYS)
     return None if parts is None else [part.text.strip() for part in parts]
 
 
@@ -102,14 +102,14 @@ def test_docs_that_have_no_such_parts() -> None:
     with pytest.raises(AnnotationError, match="the text for 'context' is None"):
         make_doc(NLP, ("a", None), KEYS)  # type: ignore[arg-type]
     with pytest.raises(AnnotationError, match="no span groups 'question', 'context', and no line breaks"):
-        parts_of(NLP.make_doc("a b"), KEYS)
+        texts_of(NLP.make_doc("a b"), KEYS)
     doc = NLP.make_doc("a\nb")
     doc.spans["question"] = [doc[0:1]]
     with pytest.raises(AnnotationError, match=r"has \[1, None\] spans"):
-        parts_of(doc, KEYS)
+        texts_of(doc, KEYS)
     doc.spans["context"] = [doc[0:1], doc[1:2]]
     with pytest.raises(AnnotationError, match=r"has \[1, 2\] spans"):
-        parts_of(doc, KEYS)
+        texts_of(doc, KEYS)
 
 
 # extension attributes

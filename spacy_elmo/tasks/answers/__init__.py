@@ -7,7 +7,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, SpanGroup
 
 from ...errors import AnnotationError, shown
-from ..shared import make_doc, parts_of
+from ..shared import make_doc, texts_of
 
 __all__ = ["make_question", "make_questions"]
 
@@ -60,7 +60,7 @@ def has_answers(doc: Doc) -> bool:
     """Whether a doc has right answers to learn from. Wrong ones are an error, and so is a question without words."""
     if ANSWER not in doc.spans:
         return False
-    parts = parts_of(doc, (QUESTION, CONTEXT))
+    parts = texts_of(doc, (QUESTION, CONTEXT))
     if parts is None:
         raise AnnotationError(
             f"the doc {shown(doc.text)} has right answers, but its question or its context has no words. Expected "

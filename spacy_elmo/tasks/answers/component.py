@@ -18,10 +18,10 @@ from ..shared import (
     Scorer,
     aligned,
     default_tok2vec,
-    keep_parts,
+    keep_texts,
     no_examples_error,
-    parts_of,
     set_getter,
+    texts_of,
     warn_of_lost,
 )
 from . import ANSWER, CONTEXT, QUESTION, has_answers
@@ -96,7 +96,7 @@ class Answers(ConfiguredPipe):
     def predict(self, docs: Iterable[Doc]) -> list[list[Best]]:
         """Return the best answers of each doc: start and end in its context, and probability."""
         docs = list(docs)
-        parts = [parts_of(doc, (QUESTION, CONTEXT)) for doc in docs]
+        parts = [texts_of(doc, (QUESTION, CONTEXT)) for doc in docs]
         answers: list[list[Best]] = [[] for _ in docs]
         if any(parts):
             for number, scores in enumerate(self.model.predict(docs)):
@@ -109,9 +109,9 @@ class Answers(ConfiguredPipe):
     def set_annotations(self, docs: Iterable[Doc], answers: Sequence[Sequence[Best]]) -> None:
         """Write what `predict` returned to the docs, and question and context if they are only lines so far."""
         for doc, found in zip(docs, answers):
-            parts = parts_of(doc, (QUESTION, CONTEXT))
+            parts = texts_of(doc, (QUESTION, CONTEXT))
             spans = [] if parts is None else [parts[1][start:end] for start, end, _ in found]
-            keep_parts(doc, (QUESTION, CONTEXT), parts or ())
+            keep_texts(doc, (QUESTION, CONTEXT), parts or ())
             scores = [score for *_, score in found]
             doc.spans[ANSWER] = SpanGroup(doc, name=ANSWER, spans=spans, attrs={SCORES: scores})
 
@@ -155,7 +155,7 @@ def targets_of(example: Example) -> Floats | None:
     """Return 1.0 where right answers start and end in the predicted doc's context, (tokens, 2); None: nowhere."""
     if not has_answers(example.reference):
         return None
-    parts = parts_of(example.predicted, (QUESTION, CONTEXT))
+    parts = texts_of(example.predicted, (QUESTION, CONTEXT))
     if parts is None:
         raise AnnotationError(
             f"the predicted doc {shown(example.predicted.text)} has no question or no context, but its reference has "

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ...errors import SettingsError, check_whole, shown
 from ...models.types import Tok2VecModel, is_whole
-from ..shared import BiLSTM, TorchShim, batches_of, init_network, is_inside, parts_of, run_network
+from ..shared import BiLSTM, TorchShim, batches_of, init_network, is_inside, run_network, texts_of
 from . import CONTEXT, QUESTION
 
 AnswersModel = Model[list[Doc], list[Floats2d]]
@@ -62,39 +62,34 @@ def _forward(
     model: AnswersModel, docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
     vectors, backprop_vectors = model.get_ref("tok2vec")(docs, is_train)
-    parts = [parts_of(doc, (QUESTION, CONTEXT)) for doc in docs]
-    rows = rows_of(parts, model.attrs["longest_window"], model.attrs["window_overlap"])
-    batches = [list(range(len(rows)))] if is_train and rows else batches_of([row.sizes for row in rows], _CELLS, _cells)
-    scores = [model.ops.alloc2f(0 if found is None else len(found[1]), 2) for found in parts]
-    steps = []
-    for batch in ([rows[number] for number in numbers] for numbers in batches):
-        shared = np.concatenate([shared_words(docs[row.doc], row) for row in batch])
-        output, backprop_network = run_network(
-            model,
-            vectors,
-            [(row.doc, part) for row in batch for part in (row.question, row.window)],
-            torch.from_numpy(shared),
-            [row.sizes for row in batch],
-            is_train=is_train,
-        )
-        for row, values in zip(batch, output):
-            scores[row.doc][row.place] = values[row.used]
-        steps.append((batch, output.shape, backprop_network))
+    texts = [texts_of(doc, (QUESTION, CONTEXT)) for doc in docs]
+    windows = windows_of(texts, model.attrs["longest_window"], model.attrs["window_overlap"])
+    batches = batches_of([window.sizes for window in windows], _CELLS, _cells)
+    if is_train and windows:
+        batches = [list(range(len(windows)))]
+
+    def given(numbers: list[int]) -> tuple[Any, ...]:
+        batch = [windows[number] for number in numbers]
+        places = [(window.doc, part) for window in batch for part in (window.question, window.window)]
+        shared = np.concatenate([shared_words(docs[window.doc], window) for window in batch])
+        return places, torch.from_numpy(shared), [window.sizes for window in batch]
+
+    outputs, backprop_network = run_network(model, vectors, batches, given, is_train)
+    scores = [model.ops.alloc2f(0 if found is None else len(found[1]), 2) for found in texts]
+    for window, values in zip(windows, outputs):
+        scores[window.doc][window.place] = values[window.used]
 
     def backprop(d_scores: list[Floats2d]) -> list[Doc]:
-        d_vectors = [model.ops.alloc2f(*x.shape) for x in vectors]
-        for batch, shape, backprop_network in steps:
-            d_output = model.ops.alloc(shape)
-            for values, row in zip(d_output, batch):
-                values[row.used] = d_scores[row.doc][row.place]
-            backprop_network(d_output, d_vectors)
-        result: list[Doc] = backprop_vectors(d_vectors)
+        gradients = [model.ops.alloc2f(window.sizes[0], 2) for window in windows]
+        for window, gradient in zip(windows, gradients):
+            gradient[window.used] = d_scores[window.doc][window.place]
+        result: list[Doc] = backprop_vectors(backprop_network(gradients))
         return result
 
     return scores, backprop
 
 
-class Row(NamedTuple):
+class Window(NamedTuple):
     """A question and a window of its context."""
 
     doc: int  # index in the batch
@@ -109,10 +104,10 @@ class Row(NamedTuple):
         return self.window.stop - self.window.start, self.question.stop - self.question.start
 
 
-def rows_of(parts: Iterable[Sequence[Span] | None], longest: int, overlap: int) -> list[Row]:
-    """Return the rows of docs and windows. Of tokens that two windows share, each uses the half nearer to it."""
-    rows = []
-    for doc, found in enumerate(parts):
+def windows_of(texts: Iterable[Sequence[Span] | None], longest: int, overlap: int) -> list[Window]:
+    """Return the windows of docs' contexts. Of tokens that two windows share, each uses the half nearer to it."""
+    windows = []
+    for doc, found in enumerate(texts):
         if found is None:
             continue
         question, context = (slice(part.start, part.end) for part in found)
@@ -121,18 +116,18 @@ def rows_of(parts: Iterable[Sequence[Span] | None], longest: int, overlap: int) 
             stop = min(start + longest, context.stop)
             last = stop if stop == context.stop else stop - overlap // 2
             place = slice(used - context.start, last - context.start)
-            rows.append(Row(doc, question, slice(start, stop), slice(used - start, last - start), place))
+            windows.append(Window(doc, question, slice(start, stop), slice(used - start, last - start), place))
             if stop == context.stop:
                 break
             start, used = stop - overlap, last
-    return rows
+    return windows
 
 
-def shared_words(doc: Doc, row: Row) -> Any:
+def shared_words(doc: Doc, where: Window) -> Any:
     """Return for each token, first the question's, 1 if the other part has this word, in lower case, no punctuation."""
     attributes = doc.to_array([LOWER, IS_PUNCT, IS_SPACE])
     words = np.where(attributes[:, 1:].any(axis=1), 0, attributes[:, 0])
-    question, window = words[row.question], words[row.window]
+    question, window = words[where.question], words[where.window]
     shared = [np.isin(question, window[window > 0]), np.isin(window, question[question > 0])]
     return np.concatenate(shared).astype(np.float32)
 

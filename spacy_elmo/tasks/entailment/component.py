@@ -11,7 +11,7 @@ from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
 from ...errors import AnnotationError, SettingsError, shown
-from ..shared import Scorer, default_tok2vec, keep_parts, no_examples_error, parts_of, warn_of_unknown
+from ..shared import Scorer, default_tok2vec, keep_texts, no_examples_error, texts_of, warn_of_unknown
 from . import KEYS
 from .model import EntailmentModel
 
@@ -49,8 +49,8 @@ class Entailment(TextCategorizer):
     def set_annotations(self, docs: Iterable[Doc], scores: Floats2d) -> None:
         """Write the probabilities to `doc.cats`, and premise and hypothesis to `doc.spans` unless they are there."""
         for doc, row in zip(docs, scores):
-            if (pair := parts_of(doc, KEYS)) is not None:
-                keep_parts(doc, KEYS, pair)
+            if (pair := texts_of(doc, KEYS)) is not None:
+                keep_texts(doc, KEYS, pair)
                 doc.cats.update(zip(self.labels, map(float, row)))
 
     def initialize(
@@ -99,7 +99,7 @@ class Entailment(TextCategorizer):
         counted = [
             number
             for number, (example, truth) in enumerate(zip(examples, truths))
-            if truth.intersection(self.labels) and parts_of(example.predicted, KEYS) is not None
+            if truth.intersection(self.labels) and texts_of(example.predicted, KEYS) is not None
         ]
         gradient: Any = self.model.ops.alloc2f(*scores.shape)
         if not counted:

@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from ...errors import AnnotationError, check_whole, shown
 from ...models.types import Tok2VecModel
-from ..shared import BiLSTM, TorchShim, batches_of, init_network, is_inside, parts_of, run_network
+from ..shared import BiLSTM, TorchShim, batches_of, init_network, is_inside, run_network, texts_of
 from . import KEYS
 
 EntailmentModel = Model[list[Doc], Floats2d]
@@ -59,22 +59,20 @@ def _forward(
     pairs = [(i, pair) for i, doc in enumerate(docs) if (pair := _pair(doc, model.attrs["longest"])) is not None]
     sizes = [(sum(map(len, pair)),) for _, pair in pairs]
     batches = [list(range(len(pairs)))] if is_train and pairs else batches_of(sizes, WORDS_AT_ONCE)
-    probabilities: Any = model.ops.alloc2f(len(docs), model.get_dim("nO"))
-    steps = []
-    for batch in ([pairs[number] for number in numbers] for numbers in batches):
+
+    def given(numbers: list[int]) -> tuple[Any, ...]:
+        batch = [pairs[number] for number in numbers]
         places = [(i, slice(pair[k].start, pair[k].end)) for k in (0, 1) for i, pair in batch]
-        lengths = [part.stop - part.start for _, part in places]
-        scores, backprop_network = run_network(model, vectors, places, lengths, is_train=is_train)
-        chosen = [i for i, _ in batch]
-        probabilities[chosen] = model.ops.softmax(scores)
-        steps.append((chosen, backprop_network))
+        return places, [part.stop - part.start for _, part in places]
+
+    scores, backprop_network = run_network(model, vectors, batches, given, is_train)
+    probabilities: Any = model.ops.alloc2f(len(docs), model.get_dim("nO"))
+    if scores:
+        probabilities[[i for i, _ in pairs]] = model.ops.softmax(model.ops.xp.stack(scores))
 
     def backprop(d_probabilities: Floats2d) -> list[Doc]:
         """Send gradients back. d_probabilities: probabilities - truth, the gradient of the cross-entropy."""
-        d_vectors = [model.ops.alloc2f(*array.shape) for array in vectors]
-        for chosen, backprop_network in steps:
-            backprop_network(d_probabilities[chosen], d_vectors)
-        result: list[Doc] = backprop_tok2vec(d_vectors)
+        result: list[Doc] = backprop_tok2vec(backprop_network([d_probabilities[i] for i, _ in pairs]))
         return result
 
     return probabilities, backprop
@@ -82,7 +80,7 @@ def _forward(
 
 def _pair(doc: Doc, longest: int) -> list[Span] | None:
     """Return premise and hypothesis; None if one of them has no words. One that is too long is an error."""
-    pair = parts_of(doc, KEYS)
+    pair = texts_of(doc, KEYS)
     if pair is not None and (length := max(map(len, pair))) > longest:
         raise AnnotationError(
             f"the premise or hypothesis of the doc {shown(doc.text)} has {length:,} tokens. Expected {longest:,} at "

@@ -17,7 +17,7 @@ from ...errors import AnnotationError, SettingsError, check_whole, shown
 from ...models.types import is_number
 from ..shared import ConfiguredPipe, Scorer, aligned, default_tok2vec, no_examples_error, warn_of_lost, warn_of_unknown
 from . import annotate, given_predicates, predicates_of, roles_of
-from .model import RoleModel, RoleScores, Row, row_batches, rows_of
+from .model import RoleModel, RoleScores, Row, row_batches, rows_around
 
 # token of a predicate -> start, end and label of its roles
 Roles = dict[int, list[tuple[int, int, str]]]
@@ -145,7 +145,7 @@ class SemanticRoles(ConfiguredPipe):
             found = [token for token in np.flatnonzero(likely).tolist() if not doc[token].is_space]
             predicates.append(found if tokens is None else tokens)
         answers: list[Roles] = [{predicate: [] for predicate in tokens} for tokens in predicates]
-        rows = rows_of(docs, predicates, self.cfg["reach"])
+        rows = rows_around(docs, predicates, self.cfg["reach"])
         for numbers in row_batches(rows):  # one by one: the scores of all rows may take gigabytes
             batch = [rows[number] for number in numbers]
             for row, scores in zip(batch, self.model.get_ref("labeller").predict((vectors, batch))):
@@ -217,7 +217,7 @@ def targets_of(
                     found[spans[0].start] = aligned(example, parts)
         flags.append(None if gold is None else flag)
         roles.append(found)
-    rows = rows_of([example.predicted for example in examples], [sorted(found) for found in roles], reach)
+    rows = rows_around([example.predicted for example in examples], [sorted(found) for found in roles], reach)
     tags = []
     for row in rows:
         places = ((s.start - row.start, s.end - row.start, s.label_) for s in roles[row.doc][row.predicate])

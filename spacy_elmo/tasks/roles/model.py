@@ -91,31 +91,18 @@ def _label(
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], tuple[list[Floats2d], list[Row]]]]:
     """Score the tags of all rows, in batches of rows with similar lengths."""
     vectors, rows = X
-    scores: list[Any] = [None] * len(rows)
-    steps = []
-    for numbers in row_batches(rows):
+
+    def given(numbers: list[int]) -> tuple[Any, ...]:
         batch = [rows[number] for number in numbers]
         places = [(row.doc, slice(row.start, row.end)) for row in batch]
-        lengths = [row.end - row.start for row in batch]
-        marked = [row.predicate - row.start for row in batch]
-        output, backprop_batch = run_network(model, vectors, places, lengths, marked, is_train=is_train)
-        for number, values, length in zip(numbers, output, lengths):
-            scores[number] = values[:length]
-        steps.append((numbers, output.shape, backprop_batch))
+        return places, [row.end - row.start for row in batch], [row.predicate - row.start for row in batch]
 
-    def backprop(gradients: list[Floats2d]) -> tuple[list[Floats2d], list[Row]]:
-        d_vectors = [model.ops.alloc2f(*array.shape) for array in vectors]
-        for numbers, shape, backprop_batch in steps:
-            d_output: Any = model.ops.alloc(shape)
-            for values, number in zip(d_output, numbers):
-                values[: len(gradients[number])] = gradients[number]
-            backprop_batch(d_output, d_vectors)
-        return d_vectors, rows
-
-    return scores, backprop
+    outputs, backprop = run_network(model, vectors, row_batches(rows), given, is_train)
+    scores = [values[: row.end - row.start] for row, values in zip(rows, outputs)]
+    return scores, lambda gradients: (backprop(gradients), rows)
 
 
-def rows_of(docs: Sequence[Doc], predicates: Sequence[Sequence[int]], reach: int) -> list[Row]:
+def rows_around(docs: Sequence[Doc], predicates: Sequence[Sequence[int]], reach: int) -> list[Row]:
     """Return a row for each predicate: its sentence or, without boundaries, the doc, to `reach` tokens on each side."""
     rows = []
     for number, (doc, tokens) in enumerate(zip(docs, predicates)):
