@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, groupby, islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from ..formats.paths import find_files
 from ..inference import Embedder
 from ..modules import Arrays, BiLM
 from ..text.files import TextFile, kind_of
-from ..text.stream import damaged, docs_in, read_items, sentences_of
+from ..text.stream import conllu_rows, damaged, docs_in, read_items, sentences_of
 from ..text.words import Unusable, decode_line
 
 Array = npt.NDArray[np.float32]
@@ -132,12 +132,13 @@ def _labelled_sentences(files: Iterable[Path], attribute: str, getter: Getter) -
 def _conllu_docs(path: Path, entities: bool) -> Iterator[Doc]:
     """Yield the sentences of a .conllu file. If one has an entity, the words of all others are outside of entities."""
     vocab = spacy.blank("xx").vocab
-    has_entities = entities and any(has_ner("\n".join(lines), _ENTITY) for _, lines in _conllu_sentences(path))
-    for number, lines in _conllu_sentences(path):
+    has_entities = entities and any(
+        has_ner("\n".join(map("\t".join, rows)), _ENTITY) for _, rows in _conllu_sentences(path)
+    )
+    for number, rows in _conllu_sentences(path):
         try:
-            rows = (line.split("\t") for line in lines)
             # no ranges, and no words that are not in the text
-            words = [row for row in rows if not {"-", "."} & set(row[0]) and int(row[0])]
+            words = [row for row in rows if not {"-", "."} & set(row[0])]
             if not words:
                 continue
             _, forms, lemmas, pos, tags, morphs, heads, relations, _, _ = map(list, zip(*words))
@@ -152,7 +153,9 @@ def _conllu_docs(path: Path, entities: bool) -> Iterator[Doc]:
                 deps=["ROOT" if relation == "root" else relation for relation in _known(relations)],
             )
             if has_entities:
-                doc.set_ents(biluo_tags_to_spans(doc, get_entities(lines, _ENTITY)), default="outside")
+                doc.set_ents(
+                    biluo_tags_to_spans(doc, get_entities(list(map("\t".join, rows)), _ENTITY)), default="outside"
+                )
         except (ValueError, LookupError, TypeError) as error:  # a value that spaCy does not know
             raise CorpusError(f"{path}, the sentence at line {number}: {error}. Correct or remove it.") from error
         yield doc
@@ -162,23 +165,18 @@ def _known(values: Iterable[str]) -> list[str]:
     return ["" if value == "_" else value for value in values]
 
 
-def _conllu_sentences(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield the lines of each sentence, and before them the number of the first one. Blank lines end a sentence."""
+def _conllu_sentences(path: Path) -> Iterator[tuple[int, list[list[str]]]]:
+    """Yield the number of the first line of each sentence, and the columns of its words."""
     for item in read_items([TextFile(path, True)]):
         try:
             if item.data is None:
                 raise Unusable(item.problem)
-            text = decode_line(item.data, item.line)
-            lines = [line for line in text.replace("\r\n", "\n").split("\n") if line[:1] != "#"]
-            for filled, block in groupby(lines, lambda line: bool(line.strip())):
-                sentence = list(block) if filled else []
-                for line in sentence:
-                    if line.count("\t") != _COLUMNS - 1:
-                        raise Unusable(
-                            f"no line of CoNLL-U, which has {_COLUMNS} columns divided by tabs: {shown(line)}"
-                        )
-                if sentence:
-                    yield item.line, sentence
+            rows = [row for _, row in conllu_rows(decode_line(item.data, item.line), item.line)]
+            for row in rows:
+                if len(row) != _COLUMNS:
+                    got = shown("\t".join(row))
+                    raise Unusable(f"no line of CoNLL-U, which has {_COLUMNS} columns divided by tabs: {got}")
+            yield item.line, rows
         except Unusable as error:
             raise CorpusError(f"{path}, the sentence at line {item.line}: {error}. Correct or remove it.") from error
 

@@ -210,30 +210,35 @@ def _warn_of_fields(source: TextFile, head: str) -> None:
 
 # Documents
 
-_COMMENT = re.compile(r"#\s*(sent_id|text)\s*=\s*(.*)")
+_COMMENT = re.compile(r"(?<![^\r\n])#[ \t]*(sent_id|text)[ \t]*=[ \t]*([^\r\n]*)")
 _ID = re.compile(r"(\d{1,9})(?:([-.])(\d{1,9}))?")
+
+
+def conllu_rows(block: str, first: int = 1) -> Iterator[tuple[re.Match[str], list[str]]]:
+    """Yield the columns of each line of a sentence in CoNLL-U, and before them the number in the first one.
+
+    Comments are left out. first: the number of the first line, for messages.
+    """
+    # splitlines() would divide a text at other separators, too
+    for at, line in enumerate(re.split(r"\r\n|\r|\n", block.rstrip("\r\n")), first):
+        if not line.startswith("#"):
+            columns = line.split("\t")
+            number = _ID.fullmatch(columns[0])
+            if number is None or len(columns) < 2:
+                raise Unusable(f"line {at} is no line of CoNLL-U, whose first columns are a number and a word")
+            yield number, columns
 
 
 def conllu_sentence(block: str, first: int = 1) -> tuple[list[Sentence], str | None, str | None]:
     """Return the sentence of a block of CoNLL-U, its text, and its sent_id; None for what the file does not have.
 
-    The words are the syntactic words: French "du" is "de" and "le", both in the place of "du". first: the number of its
-    first line, for messages.
+    The words are the syntactic words: French "du" is "de" and "le", both in the place of "du". first: see conllu_rows.
     """
-    comments: dict[str, str] = {}
+    comments = {name: value.strip() for name, value in _COMMENT.findall(block)}
     words: list[str] = []
     forms: list[tuple[str, int]] = []  # what stands in the text, and how many words it is
     inside = 0  # number of the last word of a form that is several words
-    # splitlines() would divide a text at other separators, too
-    for at, line in enumerate(re.split(r"\r\n|\r|\n", block.rstrip("\r\n")), first):
-        if line.startswith("#"):
-            if match := _COMMENT.fullmatch(line.strip()):
-                comments[match[1]] = match[2]
-            continue
-        columns = line.split("\t")
-        number = _ID.fullmatch(columns[0])
-        if number is None or len(columns) < 2:
-            raise Unusable(f"line {at} is no line of CoNLL-U, whose first columns are a number and a word")
+    for number, columns in conllu_rows(block, first):
         if number[2] == ".":  # a word that is not in the text
             continue
         if number[2] == "-":

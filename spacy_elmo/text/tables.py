@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import chain, islice, pairwise
@@ -32,8 +33,8 @@ def table_rows(lines: Iterable[bytes | None], name: str, suffix: str, column: st
     is_tsv = suffix in (".tsv", ".tab") or (suffix != ".csv" and column in first.rstrip("\r\n").split("\t"))
     separator = "\t" if is_tsv else max(",;\t", key=first.count)
     for each in "\t;," if not is_tsv else "":  # the comma comes first
-        with suppress(Unusable):  # with another separator there is text after a quotation
-            separator = each if column in _fields(first, each, _no_more) else separator
+        with suppress(csv.Error):  # with another separator there is text after a quotation
+            separator = each if column in next(csv.reader([first], delimiter=each, strict=True), []) else separator
     records = _records(chain([(number, start)], numbered), separator, quotes=not is_tsv)
     _, header = next(records)
     if isinstance(header, Unusable) or header.count(column) != 1:
@@ -53,7 +54,7 @@ def table_rows(lines: Iterable[bytes | None], name: str, suffix: str, column: st
     for number, fields in records:
         if isinstance(fields, Unusable):
             yield number, None, str(fields)
-        elif len(fields) == 1 and not fields[0].strip():
+        elif len(fields) <= 1 and not "".join(fields).strip():
             yield number, b"", ""
         elif len(fields) != len(names):
             yield number, None, f"{len(fields)} fields. Expected {len(names)}, as in the first line"
@@ -62,49 +63,49 @@ def table_rows(lines: Iterable[bytes | None], name: str, suffix: str, column: st
             yield number, json.dumps([values.pop(column), values]).encode(), ""
 
 
-class _Stray(Unusable):
-    """A quotation mark that opens nothing, so that its line alone is bad."""
-
-
-def _no_more() -> str:
-    raise _Stray("a quotation mark that is never closed")
-
-
-Numbered = tuple[int, bytes | None]
-
-
-def _records(numbered: Iterator[Numbered], separator: str, quotes: bool) -> Iterator[tuple[int, list[str] | Unusable]]:
+def _records(
+    numbered: Iterator[tuple[int, bytes | None]], separator: str, quotes: bool
+) -> Iterator[tuple[int, list[str] | Unusable]]:
     """Yield the number of the first line of each record, and its fields.
 
     After a quotation mark that opens nothing the next line is read; after any other bad record what follows it.
     """
-    again = deque[Numbered]()
-    used: list[Numbered] = []
-    n_bytes = 0
+    again = deque[tuple[int, bytes | None]]()
+    used: list[tuple[int, bytes | None]] = []
 
-    def more() -> str:
-        nonlocal n_bytes
-        line = again.popleft() if again else next(numbered, None)
-        if line is None:
-            return _no_more()
-        used.append(line)
-        n_bytes += len(line[1] or b"")
-        if n_bytes > LONGEST_LINE:
-            raise _Stray(f"a quotation of more than {LONGEST_LINE:,} bytes")
-        return (line[1] or b"").decode("utf8", "surrogateescape")
+    def texts() -> Iterator[str]:
+        while (line := again.popleft() if again else next(numbered, None)) is not None:
+            used.append(line)
+            if len(used) > 1 and sum(len(data or b"") for _, data in used) > LONGEST_LINE:
+                raise csv.Error(f"a quotation of more than {LONGEST_LINE:,} bytes")
+            yield (line[1] or b"").decode("utf8", "surrogateescape").removeprefix("\ufeff" if line[0] == 1 else "")
 
-    while (line := again.popleft() if again else next(numbered, None)) is not None:
-        used, n_bytes = [line], len(line[1] or b"")
+    # of the whole process, as the module has it; a lower limit that another library has set would stop the reading
+    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))
+    while True:
+        used.clear()
+        lines, fields = texts(), None
+        problem = ""
         try:
-            text = (line[1] or b"").decode("utf8", "surrogateescape").removeprefix("\ufeff" if line[0] == 1 else "")
-            fields = _fields(text, separator, more) if quotes else text.rstrip("\r\n").split(separator)
-        except Unusable as error:
-            if isinstance(error, _Stray):
-                again.extendleft(reversed(used[1:]))
-            yield line[0], error
-            continue
-        problem = problem_of([data for _, data in used], line[0])
-        yield line[0], Unusable(problem) if problem else fields
+            if quotes:
+                fields = next(csv.reader(lines, delimiter=separator, strict=True), None)
+            else:
+                fields = next((line.rstrip("\r\n").split(separator) for line in lines), None)
+        except csv.Error as error:
+            problem = str(error)
+            if "expected after" in problem:
+                problem = "text after a closing quotation mark"
+                before = (used[-1][1] or b"").replace(b'""', b"").partition(b'"')[0].decode("utf8", "surrogateescape")
+                if before and not before.endswith(separator):  # else the quotation is that of another record
+                    del used[1:]
+            elif problem.startswith("unexpected end"):
+                problem = "a quotation mark that is never closed"
+            again.extendleft(reversed(used[1:]))
+            del used[1:]
+        if not used:
+            return
+        problem = problem_of([data for _, data in used], used[0][0]) or problem
+        yield used[0][0], Unusable(problem) if problem or fields is None else fields
 
 
 def problem_of(lines: Sequence[bytes | None], first: int) -> str:
@@ -115,41 +116,6 @@ def problem_of(lines: Sequence[bytes | None], first: int) -> str:
         except Unusable as error:
             return f"line {number:,}: {error}" if number > first else str(error)
     return ""
-
-
-def _fields(line: str, separator: str, more: Callable[[], str]) -> list[str]:
-    """Return the fields of a record. more: returns the next line, for a quotation that goes on. Raises Unusable."""
-    fields: list[str] = []
-    at = 0
-    while True:
-        if line.startswith('"', at):
-            parts, at = list[str](), at + 1
-            while True:
-                close = line.find('"', at)
-                if close < 0:
-                    parts.append(line[at:])
-                    line, at = more(), 0
-                    continue
-                parts.append(line[at:close])
-                at = close + 1
-                if not line.startswith('"', at):
-                    break
-                parts.append('"')
-                at += 1
-            fields.append("".join(parts))
-            if line[at : at + 1] in ("", "\r", "\n"):
-                return fields
-            if line[at] != separator:
-                opens = line[:close].endswith(separator) or not close  # then the quotation is that of another record
-                kind = _Stray if opens else Unusable
-                raise kind(f"text after a closing quotation mark: {shown(line[at : at + 20])}")
-            at += 1
-        else:
-            end = line.find(separator, at)
-            if end < 0:
-                return [*fields, line[at:].rstrip("\r\n")]
-            fields.append(line[at:end])
-            at = end + 1
 
 
 def blocks_of(lines: Iterable[bytes | None]) -> Iterator[tuple[int, list[bytes | None]]]:

@@ -173,7 +173,6 @@ def test_the_form_of_words(tmp_path: Path) -> None:
         CONLLU.replace("\t3\tdet", "\t0\troot"),
         CONLLU.replace("\n", "\r\n"),
         CONLLU.replace("\n\n", "\n \n", 1),
-        CONLLU.replace("\n\n", "\n\u00a0\n", 1),
         CONLLU.replace("4\t.", "# a comment\n4\t."),
         CONLLU + "# the end\n\n",
         CONLLU.rstrip("\n"),
@@ -183,7 +182,6 @@ def test_the_form_of_words(tmp_path: Path) -> None:
         "two roots",
         "CR LF",
         "a blank",
-        "another blank",
         "a comment inside",
         "a comment at the end",
         "no line end",
@@ -292,7 +290,9 @@ def test_refusals(tmp_path: Path) -> None:
     ):
         read(bad)
     bad.write_text(CONLLU.replace("4\t.", "x\t."))
-    with pytest.raises(CorpusError, match=r"bad\.conllu, the sentence at line 1: .*'x'\. Correct or remove it"):
+    with pytest.raises(
+        CorpusError, match=r"bad\.conllu, the sentence at line 1: line 7 is no line of CoNLL-U.* Correct or remove it"
+    ):
         read(bad)
     bad.write_text(CONLLU.replace("VERB", "FOO"))
     with pytest.raises(CorpusError, match=r"bad\.conllu, the sentence at line 9: .*FOO"):
