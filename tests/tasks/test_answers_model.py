@@ -51,13 +51,16 @@ class Vectors:
         return self.arrays[: len(given)], self.gradients.extend
 
 
-@pytest.mark.parametrize("self_attention", [True, False])
-def test_scores_have_the_context_s_length_and_do_not_depend_on_the_batch(self_attention: bool) -> None:
-    model = build(self_attention=self_attention)
+@pytest.mark.parametrize(("self_attention", "window"), [(True, 400), (False, 400), (True, 5)])
+def test_scores_do_not_depend_on_the_batch(self_attention: bool, window: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build(self_attention=self_attention, longest_window=window, window_overlap=2)
     together = model.predict(docs())
     assert [len(scores) for scores in together] == [12, 0, 2, 24, 0]
-    for doc, scores in zip(docs(), together):
-        np.testing.assert_allclose(model.predict([doc])[0], scores, atol=1e-5)
+    alone, trained = [model.predict([doc])[0] for doc in docs()], model.begin_update(docs())[0]
+    monkeypatch.setattr(module, "_CELLS", 1)
+    for other in (alone, trained, model.predict(docs())):
+        for one, scores in zip(other, together):
+            np.testing.assert_allclose(one, scores, atol=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -72,20 +75,6 @@ def test_short_texts_do_not_depend_on_the_batch(seed: int) -> None:
     for doc, scores, trained in zip(given, model.predict(given), model.begin_update(given)[0]):
         np.testing.assert_allclose(model.predict([doc])[0], scores, atol=1e-5)
         np.testing.assert_allclose(trained, scores, atol=1e-5)
-
-
-def test_predictions_do_not_depend_on_how_rows_are_batched(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = build(longest_window=5, window_overlap=2)
-    together = model.predict(docs())
-    monkeypatch.setattr(module, "_CELLS", 1)
-    for one, other in zip(model.predict(docs()), together):
-        np.testing.assert_allclose(one, other, atol=1e-5)
-
-
-def test_training_without_dropout_gives_the_same_scores() -> None:
-    model = build()
-    for trained, predicted in zip(model.begin_update(docs())[0], model.predict(docs())):
-        np.testing.assert_allclose(trained, predicted, atol=1e-5)
 
 
 @pytest.mark.parametrize("window", [400, 7])
