@@ -30,8 +30,8 @@ from spacy_elmo import bilms, kernels
 from spacy_elmo.errors import ElmoError, SettingsError
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.inference import Engine, dtype_of, token_batches
+from spacy_elmo.inference import linear as precision
 from spacy_elmo.modules import LstmState, load_bilm
-from spacy_elmo.modules import loading as precision
 
 CLOSE = 1e-5
 TINY_WEIGHTS = "lm_weights.hdf5"

@@ -94,7 +94,7 @@ def test_bfloat16_is_as_near_as_torch(kind: str, monkeypatch: pytest.MonkeyPatch
     exact = np.concatenate(run(bilm, sentences)[0], 1)
     compiled = relative(np.concatenate(Engine(bilm, torch.bfloat16).run(sentences), 1), exact)
     allow(None, monkeypatch)
-    monkeypatch.setattr("spacy_elmo.modules.loading.has_bfloat16", lambda device: True)
+    monkeypatch.setattr("spacy_elmo.inference.linear.has_bfloat16", lambda device: True)
     fast = Engine(bilm, torch.bfloat16)
     assert all(isinstance(stack, TorchStack) for stack in fast.stacks)
     plain = relative(np.concatenate(fast.run(sentences), 1), exact)

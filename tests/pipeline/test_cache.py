@@ -16,8 +16,7 @@ from tasks import train, with_tasks
 
 from spacy_elmo import kernels
 from spacy_elmo.errors import CacheError
-from spacy_elmo.inference import Engine
-from spacy_elmo.modules import loading
+from spacy_elmo.inference import Engine, linear
 
 
 @pytest.fixture
@@ -113,11 +112,11 @@ def test_another_bilm_or_precision_or_state_reads_anew(
     assert update(other, embedded, TEXTS[:1])[0].shape[2] == 512
     assert len(read) == 2
     auto_nlp, auto = pipe_of(cache_file=file, model={"precision": "auto"})
-    monkeypatch.setattr(loading, "has_bfloat16", lambda device: False)  # float32 then, which is known
+    monkeypatch.setattr(linear, "has_bfloat16", lambda device: False)  # float32 then, which is known
     monkeypatch.setattr(kernels, "loops_state", lambda: kernels.State(False, "", ()))
     update(auto_nlp, auto, TEXTS[:1])
     assert len(read) == 2
-    monkeypatch.setattr(loading, "has_bfloat16", lambda device: True)
+    monkeypatch.setattr(linear, "has_bfloat16", lambda device: True)
     update(auto_nlp, auto, TEXTS[:1])
     assert len(read) == 3
     stateful_nlp, stateful = pipe_of(cache_file=file, model={"stateful": True})

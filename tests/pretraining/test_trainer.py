@@ -16,7 +16,7 @@ from small_run import OPTIONS, STEPS, STREAMS, config_of, last_checkpoint, run, 
 
 from spacy_elmo.errors import CheckpointError, SettingsError
 from spacy_elmo.formats import read_weights
-from spacy_elmo.modules import loading
+from spacy_elmo.inference import linear
 from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.checkpoint import Checkpoints
 from spacy_elmo.pretraining.config import OptimizerSettings, PretrainConfig, SoftmaxSettings, TrainingSettings
@@ -200,7 +200,7 @@ def test_arrays_that_are_too_large(allocate: object) -> None:
 
 @pytest.mark.parametrize("has", [True, False])
 def test_the_precision_of_training(has: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "has_bfloat16", lambda device: has)
+    monkeypatch.setattr(linear, "has_bfloat16", lambda device: has)
     cpu = torch.device("cpu")
     assert training_dtype("float32", cpu) == torch.float32
     assert training_dtype("auto", cpu) == (torch.bfloat16 if has else torch.float32)
