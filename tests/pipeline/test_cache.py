@@ -117,6 +117,7 @@ def test_another_bilm_or_precision_or_state_reads_anew(
     update(auto_nlp, auto, TEXTS[:1])
     assert len(read) == 2
     monkeypatch.setattr(linear, "has_bfloat16", lambda device: True)
+    auto_nlp, auto = pipe_of(cache_file=file, model={"precision": "auto"})
     update(auto_nlp, auto, TEXTS[:1])
     assert len(read) == 3
     stateful_nlp, stateful = pipe_of(cache_file=file, model={"stateful": True})
