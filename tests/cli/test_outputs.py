@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from random import Random
@@ -14,6 +15,7 @@ from random import Random
 import pytest
 from commands import invoke, run
 from embedded_case import model_of
+from tqdm import tqdm
 
 import spacy_elmo
 
@@ -112,6 +114,7 @@ def test_kills_at_any_time(tmp_path: Path, command: str) -> None:
         if number := os.fork():
             return number
         try:
+            tqdm.set_lock(threading.RLock())  # processes share its own, which a kill would leave locked for ever
             os.chdir(tmp_path)
             invoke("elmo", command.partition(",")[0], *arguments)
             os._exit(0)
