@@ -321,8 +321,11 @@ class ElmoEmbedder(Carrying):
         """
         check_whole(batch_size=batch_size)
         if device is not None and (number := number_of(torch.device(device))) != self.cuda_device:
-            bilm = self._embedder.bilm.to(device_of(number))
-            self._use(Embedder(bilm, self._embedder.dtype), self.stateful)
+            # a copy: the network of from_bilm stays where it is
+            arrays, self._is_given = self.to_arrays(), False
+            self._use(
+                Embedder.from_arrays(self.options, arrays, self._embedder.dtype, device_of(number)), self.stateful
+            )
         alone = isinstance(texts, str)
         sentences = split_texts([texts] if isinstance(texts, str) else texts, self.language if lang == "auto" else lang)
         vectors = np.zeros((len(sentences), self.options.width), np.float32)

@@ -74,9 +74,11 @@ def _records(
     used: list[tuple[int, bytes | None]] = []
 
     def texts() -> Iterator[str]:
+        n_bytes = 0
         while (line := again.popleft() if again else next(numbered, None)) is not None:
             used.append(line)
-            if len(used) > 1 and sum(len(data or b"") for _, data in used) > LONGEST_LINE:
+            n_bytes += len(line[1] or b"")
+            if len(used) > 1 and n_bytes > LONGEST_LINE:
                 raise csv.Error(f"a quotation of more than {LONGEST_LINE:,} bytes")
             yield (line[1] or b"").decode("utf8", "surrogateescape").removeprefix("\ufeff" if line[0] == 1 else "")
 

@@ -476,6 +476,10 @@ def test_arguments_of_sentence_transformers(golden: Path, monkeypatch: pytest.Mo
     engine = embedder._embedder.engine
     np.testing.assert_array_equal(embedder.encode(TEXTS, device="cuda"), expected)
     assert embedder._embedder.engine is not engine
+    bilm = load_bilm(golden / "random_a" / "options.json", golden / "random_a" / "weights.hdf5")
+    given = ElmoEmbedder.from_bilm(bilm)
+    given.encode(TEXTS, device="cuda")
+    assert given.elmo_bilm.bilm is not bilm  # the network of from_bilm stays where it is
 
 
 def test_refusals(embedder: ElmoEmbedder) -> None:
