@@ -14,7 +14,7 @@ from torch import Tensor
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import boundary_ids, words_to_ids
-from spacy_elmo.inference.engine import has_bfloat16
+from spacy_elmo.inference.linear import has_bfloat16
 from spacy_elmo.modules import BiLM, LstmState, lstm
 from spacy_elmo.modules.char_cnn import CharCnn
 from spacy_elmo.modules.lstm import GpuWorkspace
