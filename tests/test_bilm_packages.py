@@ -6,7 +6,6 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from reading import read_here
 from repository_packages import RepositoryPackage, importable, only_entry_point
 
 from spacy_elmo.formats.names import GROUP, KNOWN, folder_named
@@ -40,7 +39,6 @@ def test_its_name_and_files(name: str, package: RepositoryPackage) -> None:
 def test_the_entry_point_leads_to_the_bilm(
     name: str, package: RepositoryPackage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    read_here(monkeypatch)
     monkeypatch.chdir(tmp_path)  # a folder of the name would come first
     assert only_entry_point(package, GROUP, monkeypatch) == name
     assert folder_named(name) == package.folder / package.module

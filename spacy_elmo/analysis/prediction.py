@@ -77,4 +77,4 @@ def predictions(words: list[str], n: int, model: str, places: Iterable[int]) -> 
 def _load(model: str) -> "LanguageModel":
     from ..pretraining.language_model import LanguageModel
 
-    return LanguageModel.load(model, untrusted=True)
+    return LanguageModel.load(model)

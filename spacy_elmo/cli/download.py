@@ -113,7 +113,7 @@ def _download_published(name: str, hashes: list[str], folder: Path, force: bool)
             got[title] = _fetch(url, folder / title, expected, force)
             new.append(title)
     try:
-        read_weights(folder / WEIGHTS, read_options(folder / OPTIONS), untrusted=True)
+        read_weights(folder / WEIGHTS, read_options(folder / OPTIONS))
     except ElmoError as error:
         for title in new:
             (folder / title).unlink()

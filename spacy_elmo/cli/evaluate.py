@@ -80,7 +80,7 @@ def evaluate(
             return total(_written(file, scores, places()))
 
     with telling_if_stopped("stopped before all sentences were scored."):
-        language_model = LanguageModel.load(model, untrusted=True)
+        language_model = LanguageModel.load(model)
         evaluation = evaluate_text(language_model, read_all(), streams, write_scores)
     score, n_words = evaluation.zero, len(language_model.words)
     scores = dict(zip(TITLES, (evaluation.unigram, score, evaluation.carried)))

@@ -191,7 +191,7 @@ def _pack_bilm(choice: BiLMChoice, predictions: bool) -> tuple[str, bool]:
     words = None
     name = choice.model or EMBEDDED if choice.saved_pipeline is None else known_bilm(options, weights)
     if predictions and name is not None and has_softmax(name):
-        model = LanguageModel.load(name, untrusted=True)
+        model = LanguageModel.load(name)
         if isinstance(model.softmax, Softmax):
             words = model.words[:PREDICTED_WORDS]
             rows = {name: values[:PREDICTED_WORDS].numpy() for name, values in model.softmax.state_dict().items()}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import warnings
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +15,12 @@ import typer
 from spacy.cli._util import Arg, import_code
 
 from ..errors import CommandError, ElmoError, WeightsError
-from ..formats.contents import (
-    OUTPUT,
-    VECTORS_FILE,
-    WEIGHTS,
-    ask_kind,
-    ask_output_layer,
-    ask_shapes,
-    ask_vectors,
-    is_hdf5,
-)
+from ..formats.contents import OUTPUT, VECTORS_FILE, WEIGHTS, is_hdf5, kind_of, matrices_in, vectors_in
+from ..formats.hdf5 import MAX_BYTES, allowed_bytes
 from ..formats.names import GROUP, PUBLISHED, find_official, find_point, folders_of_packages, is_named
 from ..formats.options import BiLMOptions, read_contents, read_options, warn_of_keys
 from ..formats.paths import refuse_address, sha256_of
+from ..formats.softmax import read_softmax
 from ..formats.vectors import INDEX_NAME
 from ..formats.weights import read_weights, readers_of
 from ..modules.loading import (
@@ -48,6 +43,12 @@ from .shared import Code
 
 Rows = list[tuple[str, str]]
 OPTIONS, DOCS = "options", "docs"  # kinds of files, beside those of formats/contents.py
+# what a file may cost beside its values, and what machines that are slow decompress and check in a second
+_MORE_BYTES, _SECONDS, _BYTES_A_SECOND = 2**28, 30, 2**24
+_TOO_MUCH = (
+    "{path}: reading this file takes far more memory than its values need. It is damaged or made to do harm: get it "
+    "again from a place that you trust, and compare its SHA-256."
+)
 
 
 def info(
@@ -85,9 +86,41 @@ def info(
             msg.fail(error)
             usable = False
     for paths in filter(None, models):
-        usable &= _show_files(paths)
+        with _limits(paths):
+            usable &= _show_files(paths)
     if not usable:
         raise typer.Exit(1)
+
+
+@contextmanager
+def _limits(paths: list[Path]) -> Iterator[None]:
+    """Limit what reading these files may take: memory, where Linux tells what is used now, and computing time.
+
+    HDF5 may take gigabytes, or come to no end, on a file that is made to do harm. The system ends a process that has
+    used up its time, also inside of HDF5.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import resource
+
+    before = {kind: resource.getrlimit(kind) for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU)}
+    # values are in memory at most twice, the second time dataset by dataset; then come chunks and checks of values
+    n_bytes = _MORE_BYTES + 3 * sum(allowed_bytes(path, MAX_BYTES) for path in paths)
+    size = sum(path.stat().st_size for path in paths if path.is_file())
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    limits = {resource.RLIMIT_CPU: int(used.ru_utime + used.ru_stime) + _SECONDS + size // _BYTES_A_SECOND}
+    if sys.platform == "linux":
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        limits[resource.RLIMIT_AS] = n_bytes + pages * os.sysconf("SC_PAGE_SIZE")
+    try:
+        for kind, limit in limits.items():
+            hard = before[kind][1]
+            resource.setrlimit(kind, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+        yield
+    finally:
+        for kind, both in before.items():
+            resource.setrlimit(kind, both)
 
 
 def _find(name: str) -> Path | None:
@@ -154,7 +187,7 @@ def _show_files(paths: list[Path]) -> bool:
     for path, kind in sorted(kinds.items(), key=lambda item: item[1] != OPTIONS):
         msg.divider(str(path))
         rows: Rows = [("size", f"{path.stat().st_size:,} bytes")] if path.is_file() else []
-        problem = None
+        problem: Exception | None = None
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             try:
@@ -183,6 +216,8 @@ def _show_files(paths: list[Path]) -> bool:
                 rows += [("SHA-256", sha256), *found]
             except (ElmoError, OSError) as error:
                 problem = error
+            except MemoryError:
+                problem = CommandError(_TOO_MUCH.format(path=path))
         if rows:
             msg.table(rows, max_col=100)
         for warning in told:
@@ -200,9 +235,11 @@ def _kind_of(path: Path) -> str | ElmoError:
     if path.suffix not in (".hdf5", ".h5") and not is_hdf5(path):
         return DOCS if path.suffix == ".spacy" else OPTIONS
     try:
-        return ask_kind(path)
+        return kind_of(path)
     except ElmoError as error:
         return error
+    except MemoryError:
+        return CommandError(_TOO_MUCH.format(path=path))
 
 
 def _option_rows(options: BiLMOptions) -> Rows:
@@ -237,14 +274,14 @@ def _rows(path: Path, kind: str, options: BiLMOptions | None, contents: Mapping[
     if kind == OUTPUT:
         return _softmax_rows(path, options)
     if kind == VECTORS_FILE:
-        n_sentences, first, keyed, has_index = ask_vectors(path)
+        n_sentences, first, keyed, has_index = vectors_in(path)
         if keyed:
             return [("embedded sentences", f"{n_sentences:,}, each named by its text"), ("first", f"{first}")]
         index = "yes" if has_index else "no: the sentences' texts are not in the file"
         return [("embedded sentences", f"{n_sentences:,}"), ("shape of the first", f"{first}"), (INDEX_NAME, index)]
     if options is None:
-        return [(name, " x ".join(f"{size:,}" for size in shape)) for name, shape in ask_shapes(path)]
-    arrays = read_weights(path, options, untrusted=True)
+        return [(name, " x ".join(f"{size:,}" for size in shape)) for name, shape in matrices_in(path)]
+    arrays = read_weights(path, options)
     n_parameters = sum(array.size for array in arrays.values()) - options.char_dim  # row 0 is not in the file
     bilm = known_bilm(options, arrays)
     return [
@@ -309,7 +346,7 @@ def _softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
     from ..pretraining.language_model import WORDS
     from ..pretraining.vocabulary import read_words
 
-    cutoffs, arrays = ask_output_layer(path)
+    cutoffs, arrays = read_softmax(path)
     n_words, width = arrays["weight"].shape
     kind = "one vector for each word"
     if cutoffs is not None:

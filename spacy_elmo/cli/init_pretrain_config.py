@@ -12,7 +12,7 @@ import typer
 from spacy.cli._util import Arg, Opt
 
 from ..errors import CommandError, CorpusError
-from ..modules.loading import files_of, is_embedded
+from ..modules.loading import files_of
 from ..text.words import tokenizer_of
 from .console import escaped, msg, quoted
 from .shared import DASH, Force, Lang, TextColumn, TextField, hold, write_text
@@ -81,7 +81,7 @@ def init_pretrain_config(
         settings = tuning_config(paths, lang)
     settings = replace(settings, corpus=replace(settings.corpus, text_column=text_column, text_field=text_field))
     if words is not None:
-        settings = _with_words_of(words, settings, untrusted=not is_embedded(str(init)))
+        settings = _with_words_of(words, settings)
     message, frozen = "without --train, the settings are those for a large text", _FROZEN
     if train is not None:
         settings, message, tokens = _fitted(settings, words is None)
@@ -115,7 +115,7 @@ def init_pretrain_config(
     typer.echo(f"python -m spacy elmo pretrain {quoted(output_file)} {quoted(folder)}{missing}")
 
 
-def _with_words_of(folder: Path, settings: PretrainConfig, untrusted: bool) -> PretrainConfig:
+def _with_words_of(folder: Path, settings: PretrainConfig) -> PretrainConfig:
     """Return settings whose softmax fits that of a biLM to tune: adaptive, or full if it predicts few words."""
     from ..modules.softmax import AdaptiveSoftmax
     from ..pretraining.language_model import SOFTMAX, WORDS, read_output_layer
@@ -124,7 +124,7 @@ def _with_words_of(folder: Path, settings: PretrainConfig, untrusted: bool) -> P
     softmax = settings.training.softmax
     if not (folder / WORDS).is_file():
         return settings  # without words its softmax is not used either
-    layer = read_output_layer(folder / SOFTMAX, untrusted=untrusted)
+    layer = read_output_layer(folder / SOFTMAX)
     if isinstance(layer, AdaptiveSoftmax):
         softmax = replace(softmax, kind="adaptive", cutoffs=tuple(layer.cutoffs))
     elif len(read_words(folder / WORDS)) < softmax.negatives:

@@ -31,7 +31,6 @@ from .hdf5 import (
     read_dataset,
     write_hdf5,
 )
-from .untrusted import allow
 
 _FULL = {"weight": "softmax/W", "bias": "softmax/b"}
 CUTOFFS = "adaptive/cutoffs"
@@ -73,7 +72,6 @@ def read_softmax(
         _check_shapes(shapes, cutoffs, str(path))
         n_bytes = sum(4 * math.prod(dataset.shape) for dataset in datasets.values())
         check_bytes(n_bytes, path, "the softmax", max_bytes)
-        allow(n_bytes)
         for dataset in datasets.values():
             check_dataset(dataset, ("float32", "float16"), max_bytes)
         return cutoffs, {names[name]: read_dataset(dataset) for name, dataset in datasets.items()}

@@ -9,7 +9,6 @@ A dataset can also be named by a key instead of a number. Such sentences are not
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Iterator
@@ -25,9 +24,8 @@ import numpy.typing as npt
 
 from ..errors import ElmoError, VectorsError, shown
 from .atomic import replacing, writing
-from .hdf5 import MAX_BYTES, Floats, allowed_bytes, check_dataset, find_dataset, open_hdf5, read_dataset, read_string
+from .hdf5 import Floats, check_dataset, find_dataset, open_hdf5, read_dataset, read_string
 from .paths import expanded
-from .untrusted import Result, allow, ask, unfit_error
 
 INDEX_NAME = "sentence_to_index"
 _EXPECTED = "a file of embedded sentences"
@@ -174,25 +172,17 @@ def _checked_floats(vectors: npt.ArrayLike, source: str) -> Floats:
     return array
 
 
-def read_vectors(
-    path: str | os.PathLike[str], *, untrusted: bool = False, first: int = 0
-) -> Iterator[tuple[str | None, Floats]]:
+def read_vectors(path: str | os.PathLike[str], *, first: int = 0) -> Iterator[tuple[str | None, Floats]]:
     """Read embedded sentences in order, one at a time.
 
     If the datasets are named by their sentences, the order is HDF5's order of names.
 
     first: number of the sentence with which it begins, from 0.
-    untrusted: whether to read the file in processes of their own, with limits on memory and time (see SECURITY.md).
-        Each reads some sentences: 64 MiB, or one sentence if that is larger. It takes longer by the start of these.
 
     Yields the text and its vectors, *Shape:* (layers, tokens, width) or (tokens, width), float32. The text is None if
     the file has no sentence_to_index, or if the same sentence occurs again later.
-    Raises VectorsError when the first sentence, or the damaged one, is requested; with `untrusted` also some sentences
-    earlier, and if the HDF5 library crashes or comes to no end.
+    Raises VectorsError when the first sentence, or the damaged one, is requested.
     """
-    if untrusted:
-        yield from _read_apart(path, first)
-        return
     with open_hdf5(path, _EXPECTED, VectorsError) as file:
         for text, dataset in _datasets_in(file, first):
             check_dataset(dataset)
@@ -264,41 +254,3 @@ def _read_index(file: h5py.File, n_sentences: int) -> dict[int, str]:
             )
         sentences[int(index)] = sentence
     return sentences
-
-
-# A part has at least one sentence, and else at most so many bytes of vectors, sentences, and characters of text.
-_BYTES, _SENTENCES, _CHARACTERS = 2**26, 1000, 2**20
-
-
-def _read_apart(path: str | os.PathLike[str], first: int) -> Iterator[tuple[str | None, Floats]]:
-    """Read what `read_vectors` reads, some sentences at a time, each time in a new process."""
-    while True:
-        arguments = {"first": first}
-        texts, arrays = ask(_read_part, path, arguments, VectorsError, allowed_bytes(path, MAX_BYTES))
-        fits = isinstance(texts, list) and all(text is None or isinstance(text, str) for text in texts)
-        if not fits or len(texts) != len(arrays) or any(array.dtype != np.float32 for array in arrays.values()):
-            raise unfit_error(path, shown(texts), VectorsError)
-        if not arrays:
-            return
-        for number, (text, array) in enumerate(zip(texts, arrays.values()), start=first):
-            yield text, _checked_floats(array, f"{path}: sentence {number}")
-        first += len(arrays)
-
-
-def _read_part(path: str, first: int) -> Result:
-    """Return the texts and the vectors of some sentences from the sentence `first` on."""
-    least = allowed_bytes(path, 0)
-    allow(least)
-    n_bytes = n_characters = 0
-    found: list[tuple[str | None, h5py.Dataset]] = []
-    with open_hdf5(path, _EXPECTED, VectorsError) as file:
-        for text, dataset in _datasets_in(file, first):
-            n_bytes += 4 * math.prod(dataset.shape or ())
-            n_characters += len(text or "")
-            if found and (n_bytes > _BYTES or n_characters > _CHARACTERS or len(found) == _SENTENCES):
-                break
-            found.append((text, dataset))
-        allow(max(least, min(n_bytes, allowed_bytes(path, MAX_BYTES))))
-        for _, dataset in found:
-            check_dataset(dataset)
-        return [text for text, _ in found], {str(i): read_dataset(dataset) for i, (_, dataset) in enumerate(found)}

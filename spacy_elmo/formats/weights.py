@@ -15,7 +15,6 @@ from typing import Any
 
 import h5py
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import ElmoError, WeightsError, listed
 from .characters import N_CHARACTERS
@@ -23,7 +22,6 @@ from .hdf5 import (
     MAX_BYTES,
     Floats,
     all_there,
-    allowed_bytes,
     check_bytes,
     check_dataset,
     find,
@@ -33,7 +31,6 @@ from .hdf5 import (
     write_hdf5,
 )
 from .options import BiLMOptions
-from .untrusted import Result, allow, ask
 
 Shape = tuple[int, ...]
 Index = tuple[int | slice, ...]
@@ -183,26 +180,18 @@ TYPES = ("float32", "float16", "float64")
 
 
 def read_weights(
-    path: str | os.PathLike[str], options: BiLMOptions, *, untrusted: bool = False, max_bytes: int = MAX_BYTES
+    path: str | os.PathLike[str], options: BiLMOptions, *, max_bytes: int = MAX_BYTES
 ) -> dict[str, Floats]:
     """Read a weight file.
 
     options: the sizes that the file must have. Projections that the sizes do not require are read if the file has them.
-    untrusted: whether to read the file in a process of its own, with limits on memory and time (see SECURITY.md).
     max_bytes: how much memory the weights may take; four times the size of the file is always allowed, and what the
         environment variable SPACY_ELMO_MAX_BYTES says if that is more.
 
     Returns contiguous float32 arrays in native byte order, by parameter name (see `expected_parameters`).
     Raises WeightsError if the file is missing, damaged, incomplete or of other sizes, or if its weights take too much
-    memory. With `untrusted` also if the HDF5 library crashes or comes to no end.
+    memory.
     """
-    if untrusted:
-        n_bytes = min(_n_bytes(weights_table(options, True, True)), allowed_bytes(path, max_bytes))
-        n_bytes += _ITEM_SIZE * options.char_dim  # of the row for padding, which no file has
-        arguments = {"options": options.to_dict(), "max_bytes": max_bytes}
-        _, arrays = ask(_read_apart, path, arguments, WeightsError, n_bytes, _aligned)
-        check_arrays(arrays, options, str(path))
-        return arrays
     with open_hdf5(path, "the weights.hdf5 of a biLM", WeightsError) as file:
         every = weights_table(options, True, True)
         found = {entry.dataset: find_dataset(file, entry.dataset) for entry in every}
@@ -214,9 +203,8 @@ def read_weights(
         if problems:
             raise ElmoError(f"{path}: the datasets and the options disagree: {listed(problems, '; ')}.")
         _refuse_larger_model(file, options)
-        n_bytes = _n_bytes(table.values())
+        n_bytes = _ITEM_SIZE * sum(math.prod(entry.shape) for entry in table.values())
         check_bytes(n_bytes, path, "the biLM", max_bytes)
-        allow(n_bytes)
         for dataset in datasets.values():
             check_dataset(dataset, TYPES, max_bytes)
         arrays = {}
@@ -230,19 +218,11 @@ def read_weights(
     return arrays
 
 
-def _read_apart(path: str, options: dict[str, Any], max_bytes: int) -> Result:
-    return None, read_weights(path, BiLMOptions.from_dict(options), max_bytes=max_bytes)
-
-
-def _n_bytes(table: Iterable[Entry]) -> int:
-    return _ITEM_SIZE * sum(math.prod(entry.shape) for entry in table)
-
-
-def _aligned(shape: tuple[int, ...], dtype: npt.DTypeLike = np.float32) -> npt.NDArray[Any]:
+def _aligned(shape: Shape) -> Floats:
     """Return zeros whose memory begins at a multiple of ALIGNMENT."""
     size = math.prod(shape)
-    values = np.zeros(size + ALIGNMENT, dtype)
-    start = -values.ctypes.data % ALIGNMENT // values.itemsize
+    values = np.zeros(size + ALIGNMENT, np.float32)
+    start = -values.ctypes.data % ALIGNMENT // _ITEM_SIZE
     return values[start : start + size].reshape(shape)
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import srsly
 import torch
 from spacy.attrs import IS_SPACE
 from spacy.language import Language
@@ -16,7 +17,6 @@ from thinc.types import Floats3d
 
 from ..errors import SettingsError, shown
 from ..formats.characters import batch_to_ids_array
-from ..formats.messages import read_message
 from ..inference import CACHED_WORDS, Precision, token_batches
 from ..modules.loading import find_files
 from .shim import BiLMShim, read_saved, refusing_damage
@@ -283,7 +283,7 @@ def load_model(model: BiLMModel, data: object) -> None:
     Raises ElmoError if it can't be used (WeightsError if it is damaged or of another model); a biLM stays as it was.
     """
     with refusing_damage():
-        content = read_message(data, longest_list=1024, longest_map=1024)
+        content = srsly.msgpack_loads(data)
         if model.name != NAME:
             if not model.can_from_dict(content, strict=False):
                 raise ValueError("it is of a model with other layers")

@@ -17,16 +17,12 @@ from thinc.util import get_torch_default_device, torch2xp, xp2torch
 from ..errors import ElmoError, SettingsError, WeightsError
 from ..formats.characters import TruncatedWords
 from ..formats.hdf5 import in_float16
-from ..formats.messages import read_message
-from ..formats.options import MAX_FILTERS, BiLMOptions
+from ..formats.options import BiLMOptions
 from ..formats.weights import check_arrays, expected_parameters
 from ..inference import CACHED_WORDS, Embedder, LayerCache, Precision, dtype_of
 from ..locks import Lock
 from ..modules import Arrays, BiLM, check_files, load_arrays, load_options
 from .types import is_whole
-
-# More than the parameters of a biLM with the most layers, filters and highway layers that its options may have.
-_MAX_ARRAYS = 1024
 
 
 @dataclass(frozen=True)
@@ -229,7 +225,7 @@ class BiLMShim(Shim):
 def read_saved(data: object) -> tuple[BiLMOptions, Arrays]:
     """Return the options and the weights by parameter name that `BiLMShim.to_bytes` has written. Raises ElmoError."""
     with refusing_damage():
-        content = read_message(data, longest_list=MAX_FILTERS, longest_map=_MAX_ARRAYS)
+        content = srsly.msgpack_loads(data)
         if not isinstance(content, dict) or set(content) != {"options", "arrays"}:
             raise ValueError("it is not options and arrays")
         options, arrays = BiLMOptions.from_dict(content["options"], "the saved biLM"), dict(content["arrays"])

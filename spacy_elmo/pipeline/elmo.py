@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import srsly
 from spacy.language import Language
 from spacy.pipeline import EntityLinker, TrainablePipe
 from spacy.tokens import Doc
@@ -33,7 +34,6 @@ from ..errors import (
     check_whole,
     shown,
 )
-from ..formats.messages import read_message
 from ..inference import LayerCache
 from ..inference.packing import trim
 from ..models.bilm import load_model
@@ -411,7 +411,7 @@ class ElmoPipe(TrainablePipe):
         """Load a biLM of any width that `to_bytes` has saved. A damaged one raises WeightsError and changes nothing."""
         exclude = list(exclude)
         with refusing_damage():
-            parts = read_message(bytes_data, longest_list=16, longest_map=16)
+            parts = srsly.msgpack_loads(bytes_data)
             if not isinstance(parts, dict) or not set(parts) <= {"cfg", "vocab", "model"}:
                 raise ValueError("it is no pipe")
             self._load(parts, lambda vocab: vocab.from_bytes(parts["vocab"], exclude=exclude), exclude)

@@ -18,7 +18,7 @@ from ..formats.outputs import check_output
 from ..formats.paths import find_files, sha256_of
 from ..formats.weights import read_weights
 from ..modules import BiLM
-from ..modules.loading import card_language, find_bilm, is_embedded
+from ..modules.loading import card_language, find_bilm
 from ..modules.softmax import AdaptiveSoftmax, OutputLayer, Softmax, check_cutoffs
 from . import language_model as files
 from .checkpoint import CHECKPOINTS, Checkpoints
@@ -320,10 +320,10 @@ def _trained(config: PretrainConfig, name: str) -> BiLM | LanguageModel:
             "and its subsections out of the config, and the sizes of paths.init are used."
         )
     if output is not None:
-        return LanguageModel.load(name, untrusted=True)
+        return LanguageModel.load(name)
     if not config.training.frozen_tokens:
         raise no_softmax(name)
-    weights = read_weights(folder / files.WEIGHTS, config.bilm, untrusted=not is_embedded(name))
+    weights = read_weights(folder / files.WEIGHTS, config.bilm)
     return BiLM.from_arrays(config.bilm, weights)
 
 

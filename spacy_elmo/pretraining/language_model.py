@@ -9,7 +9,6 @@ import torch
 
 from ..errors import WeightsError, shown
 from ..formats.atomic import is_unfinished, replacing_folder
-from ..formats.contents import ask_output_layer as ask_output_layer
 from ..formats.names import find_point, folder_named, folder_of, is_named
 from ..formats.options import read_options, write_options
 from ..formats.paths import sha256_of
@@ -133,11 +132,8 @@ class LanguageModel:
         return self.vocabulary.words
 
     @classmethod
-    def load(cls, model: str | os.PathLike[str], *, untrusted: bool = False) -> "LanguageModel":
-        """Read the files of a model (see `softmax_folder`). Raises ElmoError.
-
-        untrusted: whether a process of its own reads the HDF5 files of a folder (see `read_weights`).
-        """
+    def load(cls, model: str | os.PathLike[str]) -> "LanguageModel":
+        """Read the files of a model (see `softmax_folder`). Raises ElmoError."""
         folder, output = find_bilm(model), softmax_folder(model)
         if output is None:
             raise no_softmax(model)
@@ -155,9 +151,8 @@ class LanguageModel:
             expected = f"the folder of a biLM with its softmax ({', '.join(FILES)}), or that of a pretraining run"
             raise WeightsError(f"{folder}: {', '.join(missing)} missing. Expected {expected}.")
         options = read_options(folder / OPTIONS)
-        untrusted &= not is_embedded(model)
-        softmax = read_output_layer(output / SOFTMAX, untrusted=untrusted)
-        bilm = BiLM.from_arrays(options, read_weights(folder / WEIGHTS, options, untrusted=untrusted))
+        softmax = read_output_layer(output / SOFTMAX)
+        bilm = BiLM.from_arrays(options, read_weights(folder / WEIGHTS, options))
         return cls(bilm, softmax, Vocabulary.read(output / WORDS), str(model))
 
     def save(self, folder: str | os.PathLike[str], softmax_dtype: npt.DTypeLike = np.float32) -> None:
@@ -180,9 +175,9 @@ def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, 
     write_softmax(path, arrays, cutoffs, dtype, compress=compress)
 
 
-def read_output_layer(path: Path, *, untrusted: bool = False) -> OutputLayer:
-    """Read softmax.hdf5, in a process of its own if it is `untrusted`."""
-    cutoffs, arrays = (ask_output_layer if untrusted else read_softmax)(path)
+def read_output_layer(path: Path) -> OutputLayer:
+    """Read softmax.hdf5."""
+    cutoffs, arrays = read_softmax(path)
     layer: OutputLayer
     if cutoffs is None:
         layer = Softmax(*arrays["weight"].shape)

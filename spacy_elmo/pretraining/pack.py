@@ -18,7 +18,7 @@ from ..formats.atomic import real, replacing_folder, writing
 from ..formats.hdf5 import Floats
 from ..formats.options import read_options, write_options
 from ..formats.weights import read_weights, write_weights
-from ..modules.loading import files_of, find_bilm, is_embedded
+from ..modules.loading import files_of, find_bilm
 from . import language_model as files
 from .language_model import LanguageModel, has_softmax, refuse_new_run, softmax_folder, write_output_layer
 from .vocabulary import Vocabulary
@@ -163,11 +163,11 @@ def _pack(
     model: str | os.PathLike[str], folder: Path, output: Path, mantissa_bits: int, softmax: str, bits: int | None
 ) -> Packed:
     options = read_options(folder / files.OPTIONS)
-    arrays = read_weights(folder / files.WEIGHTS, options, untrusted=not is_embedded(model))
+    arrays = read_weights(folder / files.WEIGHTS, options)
     rounded = {name: _rounded(name, values, mantissa_bits, bits) for name, values in arrays.items()}
     largest, mean = _relative_change(arrays, rounded)
     norms = {name: _norm(rounded[name] - values) / (_norm(values) or 1.0) for name, values in arrays.items()}
-    full = LanguageModel.load(model, untrusted=True) if softmax != NO_SOFTMAX and has_softmax(model) else None
+    full = LanguageModel.load(model) if softmax != NO_SOFTMAX and has_softmax(model) else None
     if full is not None and bits is not None:
         with torch.no_grad():
             for parameter in full.softmax.parameters():

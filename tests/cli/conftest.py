@@ -3,19 +3,6 @@
 from pathlib import Path
 
 import pytest
-from reading import read_here
-
-
-@pytest.fixture
-def apart() -> None:
-    """Reads HDF5 files of strangers in a process of its own, as users' commands do."""
-
-
-@pytest.fixture(autouse=True)
-def here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reads HDF5 files of strangers in this process, but for tests that ask for `apart`."""
-    if "apart" not in request.fixturenames:
-        read_here(monkeypatch)
 
 
 @pytest.fixture

@@ -120,42 +120,34 @@ def big_zeros(weights: Path, options: BiLMOptions) -> tuple[BiLMOptions, int]:
     return big, 4 * big.n_parameters
 
 
-APART = pytest.mark.parametrize("untrusted", [False, pytest.param(True, marks=pytest.mark.slow)])
-
-
-@APART
-def test_more_memory_than_allowed(weights: Path, options: BiLMOptions, untrusted: bool) -> None:
+def test_more_memory_than_allowed(weights: Path, options: BiLMOptions) -> None:
     big, n_bytes = big_zeros(weights, options)
     size = weights.stat().st_size
     message = f"the biLM would take {n_bytes:,} bytes of memory, but the file has {size:,}. Expected at most"
     for max_bytes, allowed in ((n_bytes - 1, n_bytes - 1), (0, 4 * size)):
         told = f"{message} {allowed:,}. .* SPACY_ELMO_MAX_BYTES to {n_bytes} or more"
         with pytest.raises(WeightsError, match=told):
-            read_weights(weights, big, untrusted=untrusted, max_bytes=max_bytes)
-    assert not read_weights(weights, big, untrusted=untrusted, max_bytes=n_bytes)["lstm.layers.0.bias"].any()
+            read_weights(weights, big, max_bytes=max_bytes)
+    assert not read_weights(weights, big, max_bytes=n_bytes)["lstm.layers.0.bias"].any()
 
 
-@APART
-def test_the_environment_raises_the_limit(
-    weights: Path, options: BiLMOptions, untrusted: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_environment_raises_the_limit(weights: Path, options: BiLMOptions, monkeypatch: pytest.MonkeyPatch) -> None:
     """For callers that can't give max_bytes: components, Elmo, ElmoEmbedder, info."""
     big, n_bytes = big_zeros(weights, options)
     monkeypatch.setenv("SPACY_ELMO_MAX_BYTES", str(n_bytes))
-    assert not read_weights(weights, big, untrusted=untrusted, max_bytes=0)["lstm.layers.0.bias"].any()
+    assert not read_weights(weights, big, max_bytes=0)["lstm.layers.0.bias"].any()
     for wrong in ("2 GB", "-1", "1e9", "9" * 30):
         monkeypatch.setenv("SPACY_ELMO_MAX_BYTES", wrong)
         with pytest.raises(SettingsError, match="SPACY_ELMO_MAX_BYTES is"):
-            read_weights(weights, big, untrusted=untrusted)
+            read_weights(weights, big)
 
 
-@APART
-def test_megabytes_that_unpack_to_gigabytes(weights: Path, options: BiLMOptions, untrusted: bool) -> None:
+def test_megabytes_that_unpack_to_gigabytes(weights: Path, options: BiLMOptions) -> None:
     """Each dataset has the shape that the options state, and is to be unpacked from one chunk."""
     big = replace(options, dim=6000, projection_dim=6000, n_layers=1)
     with h5py.File(weights, "w") as file:
         for entry in weights_table(big, big.has_char_projection, big.has_lstm_projection):
             file.create_dataset(entry.dataset, entry.shape, "f4", chunks=entry.shape, compression="gzip")
     started = time.monotonic()
-    refused(weights, big, "the biLM would take 2,3", "Expected at most 1,073,741,824", untrusted=untrusted)
+    refused(weights, big, "the biLM would take 2,3", "Expected at most 1,073,741,824")
     assert time.monotonic() - started < 30

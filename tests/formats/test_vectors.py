@@ -1,10 +1,9 @@
-"""Files of embedded sentences: AllenNLP's layout, round trips, failed writes, damaged files and those of strangers."""
+"""Files of embedded sentences: AllenNLP's layout, round trips, failed writes, damaged files."""
 
 from __future__ import annotations
 
 import json
 import resource
-import struct
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 
 from spacy_elmo.errors import VectorsError
 from spacy_elmo.formats import VectorsWriter, read_vectors
-from spacy_elmo.formats import untrusted as process
 
 ONES = np.ones((3, 2, 4), np.float32)
 
@@ -224,48 +222,15 @@ def test_a_disk_that_is_full_at_the_end_leaves_the_earlier_file(vectors: Path) -
     assert list(vectors.parent.iterdir()) == [vectors]
 
 
-def assert_read_apart(path: Path) -> None:
-    expected, got = list(read_vectors(path)), list(read_vectors(path, untrusted=True))
-    assert [text for text, _ in got] == [text for text, _ in expected]
-    for (_, array), (_, same) in zip(expected, got, strict=True):
-        assert array.dtype == same.dtype == np.float32
-        assert array.shape == same.shape
-        assert array.tobytes() == same.tobytes()
-
-
-@pytest.mark.slow
-def test_the_same_keys_and_no_sentences(tmp_path: Path) -> None:
+def test_keys_and_no_sentences(tmp_path: Path) -> None:
     with VectorsWriter(tmp_path / "empty.hdf5"):
         pass
-    assert_read_apart(tmp_path / "empty.hdf5")
+    assert list(read_vectors(tmp_path / "empty.hdf5")) == []
     keyed = tmp_path / "keyed.hdf5"
     with VectorsWriter(keyed, index=False) as writer:
         for key in ("東京", "a b"):
             writer.write(key, np.full((2, 4), len(key)), key=key)
-    assert_read_apart(keyed)
     assert [text for text, _ in read_vectors(keyed)] == ["a b", "東京"]
     with h5py.File(keyed, "a") as file:
         file["char_embed"] = np.ones((2, 3), np.float32)
     refused(keyed, "no dataset 0 and no sentence_to_index")
-
-
-@pytest.mark.slow
-def test_more_sentences_than_one_process_reads(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.hdf5"
-    with VectorsWriter(path) as writer:
-        for k in range(1203):
-            writer.write(f"sentence {k % 1100}", np.full((1, 2), k))
-    assert_read_apart(path)
-
-
-@pytest.mark.slow
-def test_a_text_whose_size_lets_hdf5_step_nowhere(vectors: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The size of an object in a global heap, and 16 bytes more, is 0 in 64 bits: HDF5 reads that object for ever."""
-    content = bytearray(vectors.read_bytes())
-    at = content.index(b"GCOL")
-    assert struct.unpack_from("<H", content, at + 16) == (1,)
-    struct.pack_into("<Q", content, at + 24, 2**64 - 16)
-    vectors.write_bytes(content)
-    monkeypatch.setattr(process, "_PATIENCE", 0.05)  # 3.7 seconds: the limits themselves have their own tests
-    with pytest.raises(VectorsError, match=r"came to no end.*get it again"):
-        next(read_vectors(vectors, untrusted=True))

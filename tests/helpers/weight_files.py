@@ -46,10 +46,10 @@ def contents(path: Path) -> Arrays:
     return datasets
 
 
-def refused(path: Path, options: BiLMOptions, *parts: str, untrusted: bool = False) -> str:
+def refused(path: Path, options: BiLMOptions, *parts: str) -> str:
     """Assert that reading fails with a message that has the file and all `parts` in it. Returns the message."""
     with pytest.raises(WeightsError) as error:
-        read_weights(path, options, untrusted=untrusted)
+        read_weights(path, options)
     message = str(error.value)
     assert message.startswith(f"{path}: ")
     for part in parts:

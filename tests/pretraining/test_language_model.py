@@ -6,7 +6,6 @@ import os
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +21,6 @@ from spacy_elmo.formats import BiLMOptions, atomic
 from spacy_elmo.formats.softmax import write_softmax
 from spacy_elmo.modules.loading import find_bilm, is_embedded
 from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
-from spacy_elmo.pretraining import language_model
 from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, SoftmaxSettings, TrainingSettings, read_config
 from spacy_elmo.pretraining.folder import check_new_run, find_vocabulary, starting_model
 from spacy_elmo.pretraining.language_model import LanguageModel, has_softmax, softmax_folder
@@ -238,20 +236,11 @@ def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return install_bilm(monkeypatch, tmp_path, "en_mini", tmp_path / "files")
 
 
-def test_a_package_with_all_files(packaged: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_with_all_files(packaged: Path) -> None:
     assert find_bilm("en_mini") == softmax_folder(Path("en_mini")) == packaged
     assert not is_embedded("en_mini")
     assert has_softmax("en_mini")
-    read, asked = language_model.read_weights, []
-
-    def read_weights(*arguments: Any, untrusted: bool) -> Any:
-        asked.append(untrusted)
-        return read(*arguments, untrusted=untrusted)
-
-    monkeypatch.setattr(language_model, "read_weights", read_weights)
-    model = LanguageModel.load("en_mini", untrusted=True)
-    assert_same(model, embedded_model())
-    assert asked == [True]  # as the files of a folder are read, and not as those of en_core
+    assert_same(LanguageModel.load("en_mini"), embedded_model())
 
 
 def test_a_package_without_a_softmax(packaged: Path, corpus: PreparedCorpus) -> None:

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from commands import run
 from embedded_case import TEXT, model_of
-from reading import read_here
 from run_cases import row
 from spacy.tokens import Doc, DocBin
 from spacy.training.initialize import init_tok2vec
@@ -31,7 +30,6 @@ RUN = "--training.streams 4 --training.steps 5 --training.softmax.kind full --tr
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "configs").symlink_to(ROOT / "configs")
     monkeypatch.chdir(tmp_path)
-    read_here(monkeypatch)
     Path("text.txt").write_text("it rains in the valley\nthe old town sleeps until noon\n" * 50, encoding="utf-8")
     return tmp_path
 
