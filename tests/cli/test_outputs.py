@@ -17,8 +17,6 @@ from commands import invoke, run
 from embedded_case import model_of
 from tqdm import tqdm
 
-import spacy_elmo
-
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 MODEL, SMALL = ("--model", str(GOLDEN)), ("-q", "the bank", "-w", "bank", "--model", str(GOLDEN))
 # what each command writes, and how it is called
@@ -41,13 +39,9 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "compare": (("out/runs",), ("out/runs", "--train", "a.conllu", "--dev", "a.conllu", "--lang", "xx")),
 }
 KILLED = ("embed", "embed, npy", "embed, shards", "vocab", "evaluate", "explore", "neighbours", "pack", "package")
-# an empty package in the place of spacy_elmo, whose own __init__ loads torch and spaCy
-HOLD = f"""
-import sys, types
+HOLD = """
+import sys
 from contextlib import ExitStack
-package = types.ModuleType("spacy_elmo")
-package.__path__ = [{str(Path(spacy_elmo.__file__).parent)!r}]
-sys.modules["spacy_elmo"] = package
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats.atomic import lock
 with ExitStack() as held:

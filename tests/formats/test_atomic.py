@@ -13,18 +13,13 @@ from pathlib import Path
 
 import pytest
 
-import spacy_elmo
 from spacy_elmo.errors import CheckpointError, VectorsError, WeightsError
 from spacy_elmo.formats import atomic
 from spacy_elmo.formats.atomic import lock, remove_leftovers, replacing, replacing_folder
 
-# An empty package in the place of spacy_elmo, whose own __init__ loads torch and spaCy.
-START = f"""
-import sys, types
+START = """
+import sys
 from pathlib import Path
-package = types.ModuleType("spacy_elmo")
-package.__path__ = [{str(Path(spacy_elmo.__file__).parent)!r}]
-sys.modules["spacy_elmo"] = package
 from spacy_elmo.errors import CheckpointError
 from spacy_elmo.formats.atomic import lock, replacing
 """
