@@ -32,7 +32,7 @@ def is_pipeline(model: str) -> bool:
         return False
 
 
-def not_loaded(pipeline: str, error: Exception) -> CommandError:
+def _not_loaded(pipeline: str, error: Exception) -> CommandError:
     """Return the error that says why what the user typed can't be loaded. error: what spaCy raised."""
     best = Path(pipeline) / "model-best"
     if (best / "config.cfg").is_file():
@@ -50,11 +50,16 @@ def not_loaded(pipeline: str, error: Exception) -> CommandError:
     )
 
 
-def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:
+def load_pipeline(pipeline: str) -> Language:
+    """Return a saved pipeline. Raises CommandError if it can't be loaded."""
     try:
-        nlp = spacy.load(pipeline)
+        return spacy.load(pipeline)
     except Exception as error:  # a damaged folder fails anywhere in spaCy
-        raise not_loaded(pipeline, error) from error
+        raise _not_loaded(pipeline, error) from error
+
+
+def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:
+    nlp = load_pipeline(pipeline)
     pipes = {name: pipe for name, pipe in nlp.components if isinstance(pipe, ElmoPipe)}
     if not pipes:
         raise CommandError(
@@ -76,7 +81,7 @@ def load_tokenizer(pipeline: str) -> Language:
         meta = util.get_model_meta(folder)
         return spacy.load(folder, exclude=[*meta["pipeline"], *meta.get("disabled", [])])
     except Exception as error:  # a damaged folder fails anywhere in spaCy
-        raise not_loaded(pipeline, error) from error
+        raise _not_loaded(pipeline, error) from error
 
 
 def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPipe]:
