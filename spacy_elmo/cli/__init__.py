@@ -1,51 +1,63 @@
-"""The commands `python -m spacy elmo ...`: a file for each, registered here. No other part of the package calls them.
+"""The commands `python -m spacy elmo ...`: a file for each, which is read when the command is called.
 
-What costs time is imported where a command needs it, since spaCy loads this module for each of its own commands, too.
+spaCy loads this module for each of its own commands, too. No other part of the package calls them.
 """
 
-from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import typer
 from spacy.cli._util import app as spacy_app
+from typer.core import TyperCommand
 
-from .compare import CONTEXT as SETTINGS
-from .compare import compare
-from .console import Commands, with_exit_codes
-from .demo import demo
-from .download import download
-from .embed import embed
-from .evaluate import evaluate
-from .explore import explore
-from .info import info
-from .init_config import init_config
-from .init_pretrain_config import init_pretrain_config
-from .neighbours import neighbours
-from .pack import pack
-from .package import package
-from .predict import predict
-from .pretrain import CONTEXT, PretrainCommand, pretrain
-from .probe import probe
-from .similar import similar
+from .console import Group, with_exit_codes
 from .version import version
-from .vocab import vocab
-from .weights import weights
-from .wsd import wsd
+
+# in the order of use: first looks, vectors, components, training of a biLM; and the first line of each one's help
+COMMANDS = {
+    "demo": "Embed sample sentences, and compare layers.",
+    "explore": "Write a page that shows words in context.",
+    "info": "Show what files hold, or what is wrong with them.",
+    "download": "Download a published biLM, or a file.",
+    "embed": "Write the vectors of texts.",
+    "similar": "Find occurrences of a word in similar contexts.",
+    "predict": "Show which words the biLM expects at each place.",
+    "neighbours": "Find the words of a corpus nearest to one of yours.",
+    "init-config": "Write a config for spacy train with ELMo.",
+    "compare": "Train with ELMo and without it, and compare.",
+    "weights": "Show how each component mixes the biLM's layers.",
+    "init-pretrain-config": "Write a config for spacy elmo pretrain.",
+    "vocab": "Count the words of a text, the most frequent first.",
+    "pretrain": "Train a biLM on text, or resume a stopped run.",
+    "evaluate": "Measure the perplexity of a text.",
+    "probe": "Measure what each layer tells a linear classifier.",
+    "wsd": "Measure how well each layer tells word senses apart.",
+    "pack": "Write a smaller copy of a biLM.",
+    "package": "Make a Python package of a biLM.",
+}
+
+
+def load(name: str) -> Any:
+    """Return a command, ready to be called. SETTINGS in its file are those of `typer.Typer.command`."""
+    name = name.replace("-", "_")
+    module = import_module(f"{__name__}.{name}")
+    alone = typer.Typer(add_completion=False)
+    alone.command(**getattr(module, "SETTINGS", {}))(with_exit_codes(getattr(module, name)))
+    return typer.main.get_command(alone)
+
+
+class Commands(Group):
+    """The commands, of which only the one that is called is loaded."""
+
+    def __init__(self, **settings: Any) -> None:
+        commands = {name: TyperCommand(name, help=told) for name, told in COMMANDS.items()}
+        super().__init__(**settings | {"commands": commands})
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, found, rest = super().resolve_command(ctx, args)
+        return name, found and load(str(name)), rest
+
 
 app = typer.Typer(name="elmo", cls=Commands, help="Deep contextualized word vectors (ELMo).", no_args_is_help=True)
 app.callback(invoke_without_command=True)(with_exit_codes(version))
-
-
-def register(*commands: Callable[..., None], **settings: Any) -> None:
-    """Add commands, which help lists in this order. settings: as of `typer.Typer.command`."""
-    for command in commands:
-        app.command(command.__name__.replace("_", "-"), **settings)(with_exit_codes(command))
-
-
-# in the order of use: first looks, vectors, components, training of a biLM
-register(demo, explore, info, download, embed, similar, predict, neighbours, init_config)
-register(compare, context_settings=SETTINGS)
-register(weights, init_pretrain_config, vocab)
-register(pretrain, context_settings=CONTEXT, cls=PretrainCommand)
-register(evaluate, probe, wsd, pack, package)
 spacy_app.add_typer(app)

@@ -29,12 +29,12 @@ from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError
 from ..formats.atomic import replacing
 from ..formats.paths import sha256_of
+from . import shared
 from .console import msg, telling_if_stopped
 from .init_config import task_config, without_elmo
-from .shared import BiLMName, Force, GpuId, LangOfBiLM, hold, overrides_of, write_text
 
 SCORES = "scores.json"
-CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # other options are settings of the training
+SETTINGS = shared.OTHERS_TOO  # other options are settings of the training
 _BATCH, _EPOCHS, _LEAST_PATIENCE = 1000, 100, 400  # words of an update; what a small text waits for a better score
 ALONE, ELMO = "x alone", "[x; ELMo]"
 VECTORS, BOTH = "x with vectors", "[x with vectors; ELMo]"
@@ -59,15 +59,15 @@ def compare(
     dev_file: Path = Opt(..., "--dev", metavar="FILE", help="Development data, by which the best step is chosen"),
     test_file: Path | None = Opt(None, "--test", metavar="FILE", help="Data to score on; default: that of --dev"),
     pipeline: str = Opt("ner", "--pipeline", "-p", metavar="NAMES", help="Components, as in spacy elmo init-config"),
-    lang: LangOfBiLM = None,
-    model: BiLMName = None,
+    lang: shared.LangOfBiLM = None,
+    model: shared.BiLMName = None,
     optimize: Optimizations = Opt(Optimizations.efficiency, "--optimize", "-o", help="Size of the networks"),
     vectors: str | None = Opt(
         None, metavar="PIPELINE", help="Pipeline with static vectors: both networks are trained on them, too"
     ),
     seeds: int = Opt(1, min=1, metavar="N", help="Trainings of each network; 3 tell differences from chance"),
-    gpu_id: GpuId = -1,
-    force: Force = False,
+    gpu_id: shared.GpuId = -1,
+    force: shared.Force = False,
 ) -> None:
     """Train with ELMo and without it, and compare.
 
@@ -75,7 +75,7 @@ def compare(
     0) and scores.json. Settings of the training are given as to spacy train: --training.max_steps 2000. A command that
     was stopped goes on after the last training that ended.
     """
-    overrides = overrides_of(ctx.args)
+    overrides = shared.overrides_of(ctx.args)
     networks = [ALONE, ELMO] if vectors is None else [ALONE, ELMO, VECTORS, BOTH]
     files = {"train": train_file, "dev": dev_file} | ({} if test_file is None else {"test": test_file})
     for path in files.values():
@@ -97,7 +97,7 @@ def compare(
     kept: list[str | Path] = [*files.values(), *filter(None, [vectors]), *BiLMChoice(model).files]
     written = [SCORES, "corpus", *(f"{name}.cfg" for name in FOLDERS.values())]
     written += [f"{name}-{seed}" for name in FOLDERS.values() for seed in range(seeds)]
-    hold(output, kept, names=written, marks=(SCORES,), beside=force)
+    shared.hold(output, kept, names=written, marks=(SCORES,), beside=force)
     runs = _earlier(output, settings, force)
     bilm = None if model is None else str(Path(model).absolute()) if Path(model).exists() else model
     names = [name.strip() for name in string_to_list(pipeline)]
@@ -159,7 +159,7 @@ def _earlier(output: Path, settings: Mapping[str, Any], force: bool) -> list[Run
 def _write(output: Path, settings: Mapping[str, Any], runs: list[Run]) -> None:
     output.mkdir(parents=True, exist_ok=True)
     written = {"settings": settings, "runs": [run._asdict() for run in runs]}
-    write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", output / SCORES)
+    shared.write_text(json.dumps(written, indent=1, ensure_ascii=False) + "\n", output / SCORES)
 
 
 def _converted(file: Path, target: Path) -> Path:
@@ -205,7 +205,7 @@ def _run(
         made["paths"]["vectors"], made["initialize"]["vectors"] = vectors, "${paths.vectors}"
         text = made.to_str().replace("include_static_vectors = false", "include_static_vectors = true")
     path, folder = output / f"{FOLDERS[network]}.cfg", output / f"{FOLDERS[network]}-{seed}"
-    write_text(text + "\n", path)
+    shared.write_text(text + "\n", path)
     paths = {f"paths.{name}": str(data[name]) for name in ("train", "dev")}
     start = time.perf_counter()
     try:

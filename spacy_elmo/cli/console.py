@@ -11,7 +11,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
 from contextvars import ContextVar
 from functools import wraps
 from itertools import pairwise
@@ -33,6 +33,7 @@ from ..formats.vectors import DeferredErrorFile
 Parameters = ParamSpec("Parameters")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DEFAULTS = (signal.SIG_DFL, signal.default_int_handler)
+WIDEST = 120  # characters of a column
 _PACKAGE = Path(errors.__file__).parent
 
 
@@ -51,8 +52,11 @@ class TerminalPrinter(Printer):
         self.show_color = _in_colours()
         return super().text(escaped(title), escaped(text), *args, **kwargs)
 
-    def table(self, data: Any, **kwargs: Any) -> Any:
-        return super().table([[escaped(cell) for cell in row] for row in data], **kwargs)
+    def table(self, data: Any, *, header: Any = None, aligns: str = "", **kwargs: Any) -> Any:
+        """Print a table. aligns: a letter for each column: l, r or c; none: all are aligned to the left."""
+        rows = [[escaped(cell) for cell in row] for row in data]
+        kwargs = {"max_col": WIDEST, "divider": header is not None} | kwargs
+        return super().table(rows, header=header, aligns=list(aligns) or None, **kwargs)
 
     def divider(self, text: str = "", *args: Any, **kwargs: Any) -> Any:
         """Print a heading, which wasabi makes bold even in files."""
@@ -86,9 +90,14 @@ class _Plain:
         return getattr(self._file, name)
 
 
+def to_stderr(redirected: bool = True) -> AbstractContextManager[Any]:
+    """Return a context that prints to standard error, since a program may read standard output."""
+    return redirect_stdout(sys.stderr) if redirected else nullcontext()
+
+
 def print_error(message: object) -> None:
-    """Print the message of an error to standard error, since a program may read standard output."""
-    with redirect_stdout(sys.stderr):
+    """Print the message of an error to standard error."""
+    with to_stderr():
         msg.fail(message, spaced=True)
 
 
@@ -124,7 +133,7 @@ def plain_warnings() -> Iterator[None]:
             before(message, category, filename, *place, **named)
             return
         # as Python's own showwarning: a warning that can't be written does not end the command
-        with suppress(OSError, ValueError), redirect_stdout(sys.stderr):
+        with suppress(OSError, ValueError), to_stderr():
             msg.warn(getattr(message, "message", message))  # without what only Python code can use
 
     warnings.showwarning = show
@@ -134,8 +143,8 @@ def plain_warnings() -> Iterator[None]:
         warnings.showwarning = before
 
 
-class Commands(TyperGroup):
-    """The group of all commands, which refuses empty arguments, such as that of a shell's variable that is not set.
+class Group(TyperGroup):
+    """A group of commands, which refuses empty arguments, such as that of a shell's variable that is not set.
 
     An empty path would be the current folder, and an empty name one that was left out. Only a setting of a config may
     be empty, such as `--paths.init ""`.

@@ -11,11 +11,10 @@ import spacy
 from spacy.cli._util import Arg
 
 from ..errors import CommandError
-from ..formats.atomic import replacing, writing
 from ..formats.vectors import VectorsWriter
 from ..text.words import line_of
+from . import shared
 from .console import msg
-from .shared import hold
 
 
 class SampleWord(NamedTuple):
@@ -41,7 +40,7 @@ def demo(
             f"{output}: this folder can't be made ({error.strerror}). Give another one, as in spacy elmo demo FOLDER."
         ) from error
     for name, begins in (("vectors.hdf5", b"\x89HDF"), ("senses.png", b"\x89PNG")):
-        hold(output / name, begins=begins)
+        shared.hold(output / name, begins=begins)
     table = sample_sentences()
     nlp = spacy.blank("en")
     nlp.add_pipe("elmo")
@@ -63,7 +62,7 @@ def demo(
         rows.append((word, *(f"{s:.2f} / {d:.2f}" for s, d in zip(same, different))))
     msg.divider("cosine similarity of a word's occurrences: same sense / different senses")
     header = ("word", "layer 0 (characters)", *(f"layer {k}" for k in range(1, layers)))
-    msg.table(rows, header=header, divider=True, aligns=("l", *["c"] * layers))
+    msg.table(rows, header=header, aligns="l" + "c" * layers)
     msg.text("Layer 0 sees the word alone: all its occurrences are equal. The layers above see the sentence:")
     msg.text("the further the first number is above the second, the better a layer tells that word's senses apart.")
     msg.good(f"{output / 'vectors.hdf5'}: all layers of all tokens")
@@ -121,7 +120,7 @@ def plot_senses(found: list[SampleWord], path: Path) -> bool:
         _label(axes, places, [_context(one) for one in group])
         if layer == 1:
             axes.legend(fontsize=14, loc="upper center", ncols=len(senses))
-    with replacing(path, CommandError) as temporary, writing(path, CommandError):
+    with shared.written(path) as temporary:
         figure.savefig(temporary, format="png", dpi=110)
     return True
 

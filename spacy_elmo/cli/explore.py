@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import html
 import json
@@ -11,41 +12,25 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from spacy.cli._util import Arg, Opt
-from spacy.language import Language
 from spacy.tokens import Doc, Span, Token
 
+from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError
-from ..formats.atomic import replacing, writing
 from ..modules.loading import EMBEDDED
-from ..pipeline.mixes import learned_mixes
+from ..modules.softmax import Softmax
+from ..pipeline.mixes import LearnedMix, learned_mixes
 from ..pipeline.saved import known_bilm, load_pipe
+from ..pretraining.language_model import LanguageModel, has_softmax
 from ..text.stream import Fields, Report, read_documents
 from ..text.words import blank
+from . import shared
 from .console import msg
 from .demo import sample_sentences
-from .shared import (
-    TEXTS,
-    BiLMName,
-    Force,
-    LangOfCard,
-    TextColumn,
-    TextField,
-    bilm_of,
-    embedder_of,
-    hold,
-    tell_bad_lines,
-    write_text,
-)
-
-if TYPE_CHECKING:
-    from typing import Unpack
-
-    from ..corpus.bilm import BiLMChoice
 
 Floats = npt.NDArray[np.float32]
 MOST_OCCURRENCES = 5000  # of a word: as many points as the page moves smoothly
@@ -56,45 +41,51 @@ PREDICTED_WORDS = 32000
 
 def explore(
     output: Path = Arg(..., metavar="OUTPUT", help="HTML file to write"),
-    texts: list[Path] | None = Arg(None, metavar="TEXT", help=f"{TEXTS}; default: sentences with bank, spring ..."),
-    words: str = Opt("", metavar="WORD,WORD", help="Words whose occurrences are shown; default: the most frequent"),
-    model: BiLMName = None,
+    texts: list[Path] | None = Arg(None, metavar="TEXT", help=f"{shared.TEXTS}; default: sentences with bank ..."),
+    words: str = Opt("", metavar="WORD,WORD", help='Words to show; one with a comma: "25,000"; default: the frequent'),
+    model: shared.BiLMName = None,
     pipeline: str | None = Opt(
         None, metavar="PIPELINE", help="Saved pipeline: its biLM, its tags and entities, and what it has learnt"
     ),
-    predictions: bool = Opt(
-        True, "--predictions/--no-predictions", help="Whether the page predicts words, by the softmax"
-    ),
+    predictions: bool = Opt(True, help="Whether the page predicts words, by the softmax"),
     parquet: Path | None = Opt(None, metavar="FILE", help="File for the occurrences, as embedding-atlas opens them"),
-    lang: LangOfCard = None,
-    text_column: TextColumn = None,
-    text_field: TextField = None,
-    force: Force = False,
+    lang: shared.LangOfCard = None,
+    text_column: shared.TextColumn = None,
+    text_field: shared.TextField = None,
+    force: shared.Force = False,
 ) -> None:
     """Write a page that shows words in context.
 
     It is one HTML file with the biLM inside, which reads what one types. It needs a browser, and no network.
     """
-    chosen = [word.strip() for word in words.split(",") if word.strip()]
+    chosen = [word.strip() for row in csv.reader([words], skipinitialspace=True) for word in row if word.strip()]
     if words and not chosen:
         raise CommandError(f"--words is {words!r}, which names no word. Expected words with commas between them.")
-    choice = bilm_of(model, pipeline=pipeline)
+    choice = shared.bilm_of(model, pipeline=pipeline)
     for path, begins in ((output, b"<!doctype html"), (parquet, b"PAR1")):
         if path is not None:
-            hold(path, [*(texts or ()), *choice.files], force=force, begins=begins)
+            shared.hold(path, [*(texts or ()), *choice.files], force=force, begins=begins)
     nlp = load_pipe(pipeline)[0] if pipeline else blank(lang or choice.language)
+    docs: list[Doc] = []
     if texts:
-        docs = _read(texts, nlp, choice, lang, text_column=text_column, text_field=text_field)
+        report, sources = Report(), list[str]()
+        fields: Fields = {"text_column": text_column, "text_field": text_field}
+        for document in read_documents(texts, choice.tokenizer(lang), report, **fields):
+            sources += [Path(document.source).name] * len(document.sentences)
+            docs += [Doc(nlp.vocab, words=sentence.tokens) for sentence in document.sentences]
+        shared.tell_bad_lines(report)
+        of_docs = [{"document": name} if len(set(sources)) > 1 else {} for name in sources]
+        docs = list(nlp.pipe(docs))
         counts = Counter(token.text for doc in docs for token in doc if token.is_alpha and not token.is_stop)
         usual = [word for word, n in counts.most_common(MOST_WORDS) if n > 1]
     else:
         rows = sample_sentences()
+        of_docs = [{"sense": row[1]} for row in rows]
         docs = list(nlp.pipe(row[2] for row in rows))
-        for doc, row in zip(docs, rows):
-            doc.user_data[OF_SENTENCE] = {"sense": row[1]}
         usual = list(dict.fromkeys(row[0] for row in rows))
     tokens: dict[str, list[Token]] = defaultdict(list)
-    for doc in docs:
+    for doc, values in zip(docs, of_docs):
+        doc.user_data[OF_SENTENCE] = values
         for token in doc:
             tokens[token.lower_].append(token)
     split = (blank(lang) if lang else nlp).tokenizer
@@ -119,7 +110,7 @@ def explore(
         msg.good(f"{parquet}: open it with embedding-atlas {parquet} --text sentence --vector vector")
     name = pipeline or model or EMBEDDED
     bilm, can_predict = _pack_bilm(choice, predictions)
-    write_text(_make_page(name, found, layers, bilm, can_predict, nlp), output)
+    shared.write_text(_make_page(name, found, layers, bilm, can_predict, learned_mixes(nlp)), output)
     n, size = sum(map(len, found.values())), output.stat().st_size
     msg.good(f"{output}: a page of {size / 1e6:.1f} MB. Words: {len(found)}; occurrences of them: {n:,}")
     msg.text("Open it in a browser: double-click the file, or press Ctrl+O there. It needs no network.")
@@ -129,22 +120,6 @@ def explore(
 
 
 OF_SENTENCE = "of_sentence"  # key of a doc's user_data: what colours all words of a sentence, by the attributes' names
-
-
-def _read(
-    texts: Sequence[Path], nlp: Language, choice: BiLMChoice, lang: str | None, **fields: Unpack[Fields]
-) -> list[Doc]:
-    names: list[str] = []
-    docs: list[Doc] = []
-    report = Report()
-    for document in read_documents(texts, choice.tokenizer(lang), report, **fields):
-        names += [Path(document.source).name] * len(document.sentences)
-        docs += [Doc(nlp.vocab, words=sentence.tokens) for sentence in document.sentences]
-    tell_bad_lines(report)
-    if len(set(names)) > 1:
-        for name, doc in zip(names, docs):
-            doc.user_data[OF_SENTENCE] = {"document": name}
-    return list(nlp.pipe(docs))
 
 
 def _spans(word: str, tokens: Mapping[str, Sequence[Token]], split: Callable[[str], Doc]) -> list[Span]:
@@ -161,7 +136,7 @@ def _embed(groups: Iterable[Sequence[Span]], choice: BiLMChoice) -> dict[Span, F
     wanted: dict[Doc, list[Span]] = defaultdict(list)
     for span in dict.fromkeys(span for spans in groups for span in spans):
         wanted[span.doc].append(span)
-    embedded = embedder_of(choice).embed_sentences([token.text for token in doc] for doc in wanted)
+    embedded = shared.embedder_of(choice).embed_sentences([token.text for token in doc] for doc in wanted)
     return {s: layers[:, s.start : s.end].mean(1) for spans, layers in zip(wanted.values(), embedded) for s in spans}
 
 
@@ -184,9 +159,6 @@ def _pack_bilm(choice: BiLMChoice, predictions: bool) -> tuple[str, bool]:
     Matrices of few bits become whole numbers of 8 bits with a step for each output, which is exact. Others are rounded
     to 16 bits. Of an adaptive softmax there is nothing.
     """
-    from ..modules.softmax import Softmax
-    from ..pretraining.language_model import LanguageModel, has_softmax
-
     options, weights = choice.load_arrays()
     words = None
     name = choice.model or EMBEDDED if choice.saved_pipeline is None else known_bilm(options, weights)
@@ -226,7 +198,7 @@ def _make_page(
     layers: Mapping[Span, Floats],
     bilm: str,
     predictions: bool,
-    nlp: Language,
+    mixes: Sequence[LearnedMix],
 ) -> str:
     """Return the HTML. bilm: what `_pack_bilm` returned."""
     sentences = {doc: number for number, doc in enumerate(dict.fromkeys(span.doc for span in layers))}
@@ -245,7 +217,7 @@ def _make_page(
         "width": width,
         "predictions": predictions,
         "start": start.start,
-        "mixes": [mix.to_dict() for mix in learned_mixes(nlp)],
+        "mixes": [mix.to_dict() for mix in mixes],
     }
     points = b"".join(_eight_bits(layer) for spans in found.values() for span in spans for layer in layers[span])
     parts = {
@@ -278,5 +250,5 @@ def _write_parquet(path: Path, found: Mapping[str, Sequence[Span]], layers: Mapp
         for span in spans:
             sentence, vector = " ".join(token.text for token in span.doc), layers[span].mean(0).tolist()
             rows.append({"word": word, "sentence": sentence, **_values(span), "vector": vector})
-    with replacing(path, CommandError) as temporary, writing(path, CommandError), temporary.open("wb") as file:
+    with shared.written(path) as temporary, temporary.open("wb") as file:
         pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), file)

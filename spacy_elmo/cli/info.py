@@ -38,8 +38,8 @@ from ..modules.loading import WEIGHTS as WEIGHTS_FILE
 from ..pipeline.attributes import LAYERS, TOKENS, VECTORS, key
 from ..pipeline.saved import is_pipeline, known_bilm, pipeline_bilms
 from ..text.stream import docs_in
+from . import shared
 from .console import msg
-from .shared import Code
 
 Rows = list[tuple[str, str]]
 OPTIONS, DOCS = "options", "docs"  # kinds of files, beside those of formats/contents.py
@@ -57,7 +57,7 @@ def info(
         metavar="FILES",
         help="options.json, weights.hdf5, embedded sentences (HDF5 or .spacy), folders, or names of biLMs or pipelines",
     ),
-    code: Code = None,
+    code: shared.Code = None,
 ) -> None:
     """Show what files hold, or what is wrong with them.
 
@@ -76,7 +76,7 @@ def info(
                 for pipe, options, bilm in pipeline_bilms(name):
                     msg.divider(f"{name}, pipe {pipe}")
                     model = _named(bilm) if bilm else _by_sizes(options)
-                    msg.table([*_option_rows(options), ("model", model)], max_col=100)
+                    msg.table([*_option_rows(options), ("model", model)])
             elif found.is_dir():
                 _show_package(name, found)
                 models.append([found / OPTIONS_FILE, found / WEIGHTS_FILE, *_softmax_of(name)])
@@ -166,7 +166,7 @@ def _show_package(name: str, folder: Path) -> None:
         if (folder / CARD).is_file():
             rows.append(("model card", str(folder / CARD)))
         msg.divider(f"{name}, package")
-        msg.table(rows, max_col=100)
+        msg.table(rows)
 
 
 def _show_files(paths: list[Path]) -> bool:
@@ -219,7 +219,7 @@ def _show_files(paths: list[Path]) -> bool:
             except MemoryError:
                 problem = CommandError(_TOO_MUCH.format(path=path))
         if rows:
-            msg.table(rows, max_col=100)
+            msg.table(rows)
         for warning in told:
             msg.warn(warning.message)
         if problem is not None:

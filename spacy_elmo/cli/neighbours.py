@@ -1,77 +1,54 @@
 """`elmo neighbours`: the words of a corpus nearest to a word in a sentence of one's own, or its nearest sentences."""
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import shorten
 
 import typer
-from spacy.cli._util import Arg, Opt, import_code
+from spacy.cli._util import Arg, Opt
 
 from ..analysis.neighbours import MIX, Layer, SentenceIndex, WordIndex, build_index, find_word, is_index, read_header
 from ..errors import CommandError, CorpusError, shown
 from ..modules.loading import EMBEDDED
 from ..text.files import TextFile
 from ..text.stream import Fields
-from .console import msg, print_json
-from .shared import (
-    TEXTS,
-    WIDEST,
-    Code,
-    Force,
-    GpuId,
-    Json,
-    LangOfCard,
-    Model,
-    PipeName,
-    TextColumn,
-    TextField,
-    Tokenized,
-    bilm_of,
-    embedder_of,
-    language_of,
-    tell_bad_lines,
-)
+from . import shared
+from .console import WIDEST, msg, print_json
 from .similar import marked
 
 
 def neighbours(
-    corpus: Path = Arg(..., metavar="CORPUS", help=f"{TEXTS}; or the folder of an index"),
+    corpus: Path = Arg(..., metavar="CORPUS", help=f"{shared.TEXTS}; or the folder of an index"),
     query: str = Opt(..., "--query", "-q", metavar="TEXT", help="A sentence of your own"),
     word: str | None = Opt(None, "--word", "-w", metavar="WORD", help="The word in it, exactly as it is written there"),
     sentences: bool = Opt(False, "--sentences", help="Find the nearest sentences, without a word"),
     normalize: bool = Opt(True, help="Sentences: compare by the cosine, or else by the dot product"),
     center: bool = Opt(True, help="Sentences: subtract the mean vector of the corpus first"),
     occurrence: int = Opt(1, min=1, metavar="N", help="Which one, if the word occurs several times in the query"),
-    index: Path | None = Opt(
-        None,
-        "--index",
-        "-i",
-        metavar="FOLDER",
-        file_okay=False,
-        help="Folder of the index, which is written if it is missing",
-    ),
+    index: Path | None = Opt(None, "--index", "-i", metavar="FOLDER", file_okay=False, help="An index to keep"),
     n: int = Opt(10, "--n", "-n", min=1, metavar="N", help="Neighbours shown"),
     other_words: bool = Opt(False, "--other-words", help="Leave out the same word"),
     one_per_sentence: bool = Opt(False, "--one-per-sentence", help="Show one neighbour of each sentence"),
-    model: Model = EMBEDDED,
-    pipe: PipeName = None,
-    code: Code = None,
-    lang: LangOfCard = None,
-    tokenized: Tokenized = False,
-    text_column: TextColumn = None,
-    text_field: TextField = None,
+    model: shared.Model = EMBEDDED,
+    pipe: shared.PipeName = None,
+    code: shared.Code = None,
+    lang: shared.LangOfCard = None,
+    tokenized: shared.Tokenized = False,
+    text_column: shared.TextColumn = None,
+    text_field: shared.TextField = None,
     layer: str | None = Opt(None, metavar="LAYER", help="Layer, or mix: the mean; default: the last; of sentences mix"),
-    gpu_id: GpuId = -1,
-    force: Force = False,
-    as_json: Json = False,
+    gpu_id: shared.GpuId = -1,
+    force: shared.Force = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Find the words of a corpus nearest to one of yours.
 
     Your word is in a sentence of your own: --query and --word. With --sentences, it finds the nearest sentences to
     --query. The vectors of the corpus are written to an index once, with --index. Later queries read it.
     """
-    import_code(code)
+    choice = shared.bilm_of(model, pipe, code)
     if word is None and is_index(corpus):
         sentences = sentences or read_header(corpus).of == SentenceIndex.of
     of_words = {
@@ -81,30 +58,24 @@ def neighbours(
         "--one-per-sentence": one_per_sentence,
     }
     of_sentences = {"--no-normalize": not normalize, "--no-center": not center}
-    for option in [option for option, given in (of_words if sentences else of_sentences).items() if given]:
-        raise CommandError(f"{option} was given {'with' if sentences else 'without'} --sentences. Leave it out.")
+    _refuse(of_words if sentences else of_sentences, f"given {'with' if sentences else 'without'} --sentences")
     if word is None and not sentences:
         raise typer.BadParameter("--word is missing. Expected the word in the query, or --sentences.")
     try:
         chosen: Layer | None = layer if layer is None or layer == MIX else int(layer)
     except ValueError:
         raise CommandError(f"--layer is {shown(layer)}. Expected the number of a layer, or {MIX}.") from None
-    choice = bilm_of(model, pipe)
-    embedder = embedder_of(choice, gpu_id)
+    fields: Fields = {"text_column": text_column, "text_field": text_field}
+    embedder = shared.embedder_of(choice, gpu_id)
     kind = SentenceIndex if sentences else WordIndex
-    opened: WordIndex | SentenceIndex
     with TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         if is_index(corpus):
-            settings = {"--index": index, "--lang": lang, "--layer": layer, "--force": force or None}
-            settings |= {"--tokenized": tokenized or None, "--text-column": text_column, "--text-field": text_field}
-            for option in [name for name, value in settings.items() if value is not None]:
-                raise CommandError(
-                    f"{option} was given, but {corpus} is an index, which has its own. Leave out {option}."
-                )
-            opened = kind(corpus, embedder)
+            given = {"--index": index, "--lang": lang, "--tokenized": tokenized, "--text-column": text_column}
+            given |= {"--text-field": text_field, "--layer": layer, "--force": force}
+            _refuse(given, f"given, but {corpus} is an index, which has its own")
+            opened: WordIndex | SentenceIndex = kind(corpus, embedder)
         else:
-            split = language_of(choice, lang, tokenized)
-            fields: Fields = {"text_column": text_column, "text_field": text_field}
+            split = shared.language_of(choice, lang, tokenized)
             folder = index or Path(scratch, "index")
             if is_new := force or not is_index(folder):
                 if word is not None:
@@ -114,21 +85,21 @@ def neighbours(
             opened = kind(folder, embedder)
             asked_for = split if lang is not None or tokenized else "auto"
             if not (is_new or (opened.is_of(corpus, asked_for, **fields) and chosen in (None, opened.header.layer))):
-                meta = opened.corpus.meta
-                how = "--tokenized" if meta.language is None else f"--lang {meta.language}"
+                made = opened.corpus.meta.language
                 raise CorpusError(
                     f"{folder}: this index is not of {TextFile(corpus, True).name} as it is now, with these settings: "
-                    f"it has {how}, layer {opened.header.layer}. Add --force to make it again, or give another folder."
+                    f"it has {'--tokenized' if made is None else f'--lang {made}'}, layer {opened.header.layer}. Add "
+                    "--force to make it again, or give another folder."
                 )
         meta, of = opened.corpus.meta, opened.header.layer
-        score, how = "cosine", "cosine of their vectors"
+        score, how_near = "cosine", "cosine of their vectors"
         if isinstance(opened, SentenceIndex):
             asked: dict[str, object] = {"sentence": query}
             title = shorten(query, WIDEST, placeholder=" ...")
             nearest = opened.neighbours(query, n, normalize=normalize, center=center)
             near = [{"score": value, "number": k, "sentence": " ".join(other)} for value, k, other in nearest]
             score = "cosine" if normalize else "dot product"
-            how = f"{score} of their vectors" + ", from which the mean of the corpus is subtracted," * center
+            how_near = f"{score} of their vectors" + ", from which the mean of the corpus is subtracted," * center
             rows = [(f"{v:.3f}", k, shorten(" ".join(other), 90, placeholder=" ...")) for v, k, other in nearest]
         else:
             assert word is not None  # as was checked
@@ -151,6 +122,11 @@ def neighbours(
     msg.text(f"query: {title}")
     where = "the mean of all layers" if of == MIX else f"layer {of}"
     others = f"{n_sentences:,} sentences" if sentences else f"{n_words:,} words in {n_sentences:,} sentences"
-    msg.text(f"compared with {others}, by the {how} in {where}")
-    tell_bad_lines(meta.report)
-    msg.table(rows, header=(score, "number", "sentence"), divider=True, aligns=("r", "r", "l"), max_col=WIDEST)
+    msg.text(f"compared with {others}, by the {how_near} in {where}")
+    shared.tell_bad_lines(meta.report)
+    msg.table(rows, header=(score, "number", "sentence"), aligns="rrl")
+
+
+def _refuse(options: Mapping[str, object], why: str) -> None:
+    for option in [option for option, value in options.items() if value]:
+        raise CommandError(f"{option} was {why}. Leave out {option}.")

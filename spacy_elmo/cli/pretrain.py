@@ -9,9 +9,14 @@ from typer.core import TyperCommand
 
 from ..errors import CheckpointError, CommandError, ElmoError, OtherProcessError, SettingsError
 from ..formats.atomic import lock
+from ..pretraining import run
+from ..pretraining.config import command_help, read_config
+from ..pretraining.distributed import environment, local_rank
+from ..pretraining.evaluating import Reporter
+from ..pretraining.folder import check_new_run, refuse_other_folder
+from . import shared
 from .console import telling_if_stopped
-
-CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # other options are settings
+from .reporter import ConsoleReporter, same_command
 
 
 class PretrainCommand(TyperCommand):
@@ -19,10 +24,11 @@ class PretrainCommand(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help."""
-        from ..pretraining.config import command_help
-
         self.epilog = command_help()
         super().format_help(ctx, formatter)
+
+
+SETTINGS = {"cls": PretrainCommand, **shared.OTHERS_TOO}
 
 
 def pretrain(
@@ -38,18 +44,10 @@ def pretrain(
     Ctrl-C, SIGTERM and SIGHUP stop the run after it has saved a checkpoint. To resume it, run the same command again,
     without --restart.
     """
-    from ..pretraining import run
-    from ..pretraining.config import read_config
-    from ..pretraining.distributed import environment, local_rank
-    from ..pretraining.evaluating import Reporter
-    from ..pretraining.folder import refuse_other_folder
-    from .reporter import ConsoleReporter, same_command
-    from .shared import overrides_of
-
     rank, _ = environment()
     prefix = f"process {rank}: " if rank else ""
     try:
-        overrides = {name: _as_written(value) for name, value in overrides_of(context.args).items()}
+        overrides = {name: _as_written(value) for name, value in shared.overrides_of(context.args).items()}
         settings = read_config(config, overrides)
     except ElmoError as error:
         if local_rank() == 0:  # all processes of a machine read the same file
@@ -90,8 +88,6 @@ def _move_aside(output: Path, settings: Any) -> Path | None:
 
     If the new run would read something that is in it, it gets its name back.
     """
-    from ..pretraining.folder import check_new_run
-
     check_new_run(settings, output)
     if not output.exists() or not any(output.iterdir()):
         return None

@@ -1,18 +1,13 @@
 """`elmo probe`: what a linear classifier reads from each layer."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from spacy.cli._util import Arg, Opt, import_code
+from spacy.cli._util import Arg, Opt
 
+from ..analysis.probing import Probes, Score, label_getter, random_weights, read_labelled, row_keys, row_titles
 from ..modules.loading import EMBEDDED
+from . import shared
 from .console import msg, print_json
-from .shared import Code, Json, Model, PipeName, bilm_of, shown_bar
-
-if TYPE_CHECKING:
-    from ..analysis.probing import Score
 
 TITLES = {"trained": "biLM", "random": "random weights"}  # which weights: in JSON, and in the table
 
@@ -20,31 +15,22 @@ TITLES = {"trained": "biLM", "random": "random weights"}  # which weights: in JS
 def probe(
     train: Path = Arg(..., metavar="TRAIN", help="Annotated corpus to train on: .spacy or .conllu, a file or a folder"),
     dev: Path = Arg(..., metavar="DEV", help="Annotated corpus to score them on"),
-    attribute: str = Opt(
-        "upos",
-        "--attr",
-        "-a",
-        metavar="NAME",
-        help="Labels: upos, tag, ent, another attribute of spaCy's tokens, or _.NAME",
-    ),
-    model: Model = EMBEDDED,
-    pipe: PipeName = None,
-    code: Code = None,
+    attribute: str = Opt("upos", "--attr", "-a", metavar="NAME", help="Labels: upos, tag, ent, dep ... or _.NAME"),
+    model: shared.Model = EMBEDDED,
+    pipe: shared.PipeName = None,
+    code: shared.Code = None,
     random: bool = Opt(False, "--random", help="Probe the same biLM with random weights too, for comparison"),
     seed: int = Opt(0, min=0, max=2**63 - 1, metavar="N", help="Of the random weights"),
     limit: int | None = Opt(None, min=1, metavar="N", help="Read no more than this many sentences of each part"),
     iterations: int = Opt(100, min=1, metavar="N", help="Of the classifiers' training (L-BFGS), at most"),
-    as_json: Json = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Measure what each layer tells a linear classifier.
 
     A classifier of the tokens' labels is trained on each frozen layer, and on the mean of the layers. A table shows how
     many tokens of DEV get the right label. The first row gives each word its most frequent label in TRAIN.
     """
-    from ..analysis.probing import Probes, label_getter, random_weights, read_labelled, row_keys, row_titles
-
-    import_code(code)
-    choice = bilm_of(model, pipe)
+    choice = shared.bilm_of(model, pipe, code)
     getter = label_getter(attribute)
     of_train, of_dev = (read_labelled(path, attribute, getter, limit) for path in (train, dev))
     probes = Probes(of_train, of_dev, attribute, iterations)
@@ -55,9 +41,10 @@ def probe(
     for name in list(weights):
         bilm = choice.load((options, weights.pop(name)))
         n_tokens = len(of_train.labels) + len(of_dev.labels)
-        with shown_bar(total=n_tokens, unit=" tokens", desc=f"{name} weights") as bar:
+        with shared.shown_bar(total=n_tokens, unit=" tokens", desc=f"{name} weights") as bar:
             scores = probes.run(bilm, bar.update)
-        with shown_bar(iterable=scores, total=options.layers + 1, unit=" classifiers", desc=f"{name} weights") as bar:
+        total = options.layers + 1
+        with shared.shown_bar(iterable=scores, total=total, unit=" classifiers", desc=f"{name} weights") as bar:
             found[name] = list(bar)
     if as_json:
         record = {
@@ -69,10 +56,8 @@ def probe(
             "dev_tokens_with_unknown_labels": probes.unknown_tokens,
             "majority": majority._asdict(),
         }
-        layers = [
-            {"layer": key} | {name: scores[i]._asdict() for name, scores in found.items()}
-            for i, key in enumerate(row_keys(options.layers))
-        ]
+        rows = zip(row_keys(options.layers), zip(*found.values()))
+        layers = [{"layer": key} | dict(zip(found, (score._asdict() for score in row))) for key, row in rows]
         print_json(record | {"layers": layers})
         return
     msg.text(f"{attribute}: {len(probes.labels):,} labels")
@@ -80,11 +65,11 @@ def probe(
         f"{probes.train_tokens:,} tokens to train on, {probes.dev_tokens:,} to score, of which this many % are right"
     )
     frequent = _cells(majority)
-    rows = [("most frequent label of the word", *frequent, *[""] * len(frequent) * (len(found) - 1))]
-    for i, title in enumerate(row_titles(options.layers)):
-        rows.append((title, *(cell for scores in found.values() for cell in _cells(scores[i]))))
+    table = [("most frequent label of the word", *frequent, *[""] * len(frequent) * (len(found) - 1))]
+    for title, row in zip(row_titles(options.layers), zip(*found.values())):
+        table.append((title, *(cell for score in row for cell in _cells(score))))
     header = ["% right", *(text for name in found for text in (TITLES[name], "F1")[: len(frequent)])]
-    msg.table(rows, header=header, divider=True, aligns=("l", *["r"] * (len(header) - 1)), max_col=40)
+    msg.table(table, header=header, aligns="l" + "r" * (len(header) - 1))
     if probes.unknown_tokens:
         msg.warn(
             f"tokens to score whose label the training part lacks, so they count as wrong: {probes.unknown_tokens:,}"

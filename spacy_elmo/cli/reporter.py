@@ -56,7 +56,7 @@ class ConsoleReporter(Reporter):
             ("length", f"{run.total_tokens:,} tokens of one direction"),
             ("processes", str(run.processes)),
         ]
-        self.message(self._printer.table(rows, max_col=100))
+        self.message(self._printer.table(rows))
         for _, source, corpus in run.texts:
             report = corpus.meta.report
             if report.n_bad:

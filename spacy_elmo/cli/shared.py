@@ -1,4 +1,4 @@
-"""What several commands need: options, files to write, progress, and the biLM that options name."""
+"""What several commands need: options, the biLM that these name, files to write, and progress."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
-from spacy.cli._util import Opt, parse_config_overrides
+from spacy.cli._util import Opt, import_code, parse_config_overrides
 from tqdm import tqdm
 
 from ..allennlp.embedder import SECONDS, ElmoEmbedder, Lines
+from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError
+from ..formats import write_options, write_weights
 from ..formats.atomic import replacing, writing
 from ..formats.outputs import output
 from ..inference.linear import Precision
 from ..modules.loading import find_bilm
+from ..pipeline.saved import is_pipeline, pipeline_weights
 from ..text.stream import Report
 from .console import HELD, msg
-
-if TYPE_CHECKING:
-    from ..corpus.bilm import BiLMChoice
 
 MODEL = "Folder of a biLM or of a pretraining run, saved pipeline (folder or package), or the name of a biLM"
 TEXTS = "Text, one sentence a line, .jsonl, .csv, .conllu, .spacy, also packed: file, folder or pattern; - is stdin"
@@ -30,33 +30,25 @@ TEXTS = "Text, one sentence a line, .jsonl, .csv, .conllu, .spacy, also packed: 
 Force = Annotated[bool, Opt("--force", "-F", help="Replace what exists")]
 Json = Annotated[bool, Opt("--json", "-j", help="Print JSON only")]
 Code = Annotated[Path | None, Opt("--code", "-c", metavar="FILE", help="Python file that a saved pipeline needs")]
-Lang = Annotated[  # --language is its former name
-    str | None,
-    Opt("--lang", "--language", "-l", metavar="CODE", help="spaCy language of the tokenizer; default: split at blanks"),
-]
-LangOfCard = Annotated[
-    str | None,
-    Opt("--lang", "-l", metavar="CODE", help="spaCy language of the tokenizer; default: that of the pipeline or biLM"),
-]
-Tokenized = Annotated[bool, Opt("--tokenized", help="The words of texts are separated by blanks")]
-TextColumn = Annotated[str | None, Opt("--text-column", metavar="NAME", help="Column of the text in .csv and .tsv")]
-TextField = Annotated[
-    str | None, Opt("--text-field", metavar="NAME", help='Field of the text in JSON lines; default: "text"')
-]
+BLANKS = "spaCy language of the tokenizer; default: split at blanks"
+CARDS = "spaCy language of the tokenizer; default: that of the pipeline or biLM"
+Lang = Annotated[str | None, Opt("--lang", "--language", "-l", metavar="CODE", help=BLANKS)]  # the latter is former
+LangOfCard = Annotated[str | None, Opt("--lang", "-l", metavar="CODE", help=CARDS)]
 LangOfBiLM = Annotated[
     str | None, Opt("--lang", "-l", metavar="CODE", help="Language; default: that of the biLM, or en")
 ]
+Tokenized = Annotated[bool, Opt("--tokenized", help="The words of texts are separated by blanks")]
+TextColumn = Annotated[str | None, Opt("--text-column", metavar="NAME", help="Column of the text in .csv and .tsv")]
+TextField = Annotated[str | None, Opt("--text-field", metavar="NAME", help="Field of the text in JSON lines")]
 GpuId = Annotated[  # --cuda-device is AllenNLP's name
     int, Opt("--gpu-id", "--cuda-device", "-g", min=-1, metavar="N", help="Number of the GPU; -1: the CPU")
 ]
 PipeName = Annotated[str | None, Opt("--pipe", metavar="NAME", help="Name of the elmo pipe if there are several")]
-BiLMName = Annotated[
-    str | None, Opt("--model", "-m", metavar="MODEL", help="biLM: its folder or name; default: en_core")
-]
+BiLMName = Annotated[str | None, Opt("--model", "-m", metavar="MODEL", help="Folder or name of a biLM; else en_core")]
 Model = Annotated[str, Opt("--model", "-m", metavar="MODEL", help=MODEL)]
 
+OTHERS_TOO = {"context_settings": {"allow_extra_args": True, "ignore_unknown_options": True}}  # see `overrides_of`
 DASH = Path("-")  # standard input, or standard output
-WIDEST = 120  # characters of a column with sentences
 
 
 def language_of(choice: BiLMChoice, lang: str | None, tokenized: bool) -> str | None:
@@ -82,9 +74,6 @@ def hold(path: Path, inputs: Iterable[str | Path] = (), **settings: Any) -> None
 @contextmanager
 def folder_of_bilm(model: str, pipe: str | None = None) -> Iterator[str]:
     """Give a biLM's name or folder; for a saved pipeline, a temporary folder with the biLM of its pipe."""
-    from ..formats import write_options, write_weights
-    from ..pipeline.saved import is_pipeline, pipeline_weights
-
     if not is_pipeline(model):
         if pipe is not None:
             raise CommandError(f"--pipe is {pipe!r}, but {model} is no saved pipeline. Leave --pipe out.")
@@ -97,9 +86,16 @@ def folder_of_bilm(model: str, pipe: str | None = None) -> Iterator[str]:
         yield folder
 
 
-def write_text(text: str, path: Path) -> None:
-    """Write a text file in UTF-8, atomically. Raises CommandError if that fails."""
+@contextmanager
+def written(path: Path) -> Iterator[Path]:
+    """Give a temporary file, which is moved to a path at the end. Raises CommandError if it can't be written."""
     with replacing(path, CommandError) as temporary, writing(path, CommandError):
+        yield temporary
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a text file in UTF-8, as `written` does."""
+    with written(path) as temporary:
         temporary.write_text(text, encoding="utf8")
 
 
@@ -130,6 +126,7 @@ def shown_bar(seconds: float = SECONDS, *, disable: bool = False, **options: Any
 def bilm_of(
     model: str | None,
     pipe: str | None = None,
+    code: Path | None = None,
     *,
     options_file: str | None = None,
     weight_file: str | None = None,
@@ -138,8 +135,7 @@ def bilm_of(
     precision: str = "float32",
 ) -> BiLMChoice:
     """Return which biLM the options name. Raises ElmoError if they exclude each other, or name nothing."""
-    from ..corpus.bilm import BiLMChoice
-
+    import_code(code)
     others = {"--pipeline": pipeline, "--options-file": options_file, "--weight-file": weight_file}
     given = ["--model"] * (model is not None) + [name for name, value in others.items() if value is not None]
     if len(given) > 1 and (model is not None or pipeline is not None):
@@ -148,11 +144,9 @@ def bilm_of(
         )
     # the precision is refused when it is used
     choice = BiLMChoice(model, options_file, weight_file, pipe, pipeline, device, cast(Precision, precision))
-    if choice.saved_pipeline is not None:
-        return choice
-    if model is not None:
+    if choice.saved_pipeline is None and model is not None:
         find_bilm(model)
-    if pipe is not None:
+    if choice.saved_pipeline is None and pipe is not None:
         raise CommandError(f"--pipe is {pipe!r}, but no pipeline was given. Give a pipeline, or leave out --pipe.")
     return choice
 

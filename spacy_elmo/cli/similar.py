@@ -1,37 +1,23 @@
 """`elmo similar`: the occurrences of a word that are most alike in context."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from spacy.cli._util import Arg, Opt, import_code
+from spacy.cli._util import Arg, Opt
 
-from ..corpus.bilm import BiLMChoice
+from ..allennlp.embedder import ElmoEmbedder
 from ..errors import CommandError, listed
 from ..formats.paths import find_files
 from ..modules.loading import EMBEDDED
 from ..text.files import TextFile
-from ..text.stream import Fields, Report, read_documents
+from ..text.stream import Report, read_documents
+from . import shared
 from .console import msg, print_json
-from .shared import (
-    DASH,
-    MODEL,
-    WIDEST,
-    Code,
-    Json,
-    LangOfCard,
-    PipeName,
-    TextColumn,
-    TextField,
-    Tokenized,
-    bilm_of,
-    embedder_of,
-    language_of,
-    tell_bad_lines,
-)
 
 Floats = npt.NDArray[np.float32]
 _SIDE = 36  # characters shown on each side of the word
@@ -39,12 +25,11 @@ _JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # parts of words in
 
 
 class Occurrence(NamedTuple):
-    """A word in its line: the line's number, from 1, its words, the word's place, and its layers (layers, width)."""
+    """A word in its line: the line's number, from 1, its words, and the word's place."""
 
     line: int
     words: list[str]
     place: int
-    layers: Floats
 
     def to_dict(self) -> dict[str, Any]:
         """Return word, line, place and sentence as a dict that can be written as JSON."""
@@ -54,42 +39,61 @@ class Occurrence(NamedTuple):
 
 def similar(
     texts: list[str] = Arg(..., metavar="TEXT", help="Text: one sentence a line; - is stdin"),
-    model: str | None = Opt(None, "--model", "-m", metavar="MODEL", help=f"{MODEL}; default: {EMBEDDED}"),
+    model: str | None = Opt(None, "--model", "-m", metavar="MODEL", help=f"{shared.MODEL}; default: {EMBEDDED}"),
     word: str = Opt(..., metavar="WORD", help="The word, exactly as the text has it"),
     sentence: int | None = Opt(None, min=1, metavar="N", help="Line of the occurrence; default: that of the first"),
     top: int = Opt(5, min=1, metavar="N", help="Occurrences shown for each layer"),
     ignore_case: bool = Opt(False, "--ignore-case", help="Accept the word in upper and lower case"),
-    lang: LangOfCard = None,
-    tokenized: Tokenized = False,
-    text_column: TextColumn = None,
-    text_field: TextField = None,
-    pipe: PipeName = None,
-    code: Code = None,
-    as_json: Json = False,
+    lang: shared.LangOfCard = None,
+    tokenized: shared.Tokenized = False,
+    text_column: shared.TextColumn = None,
+    text_field: shared.TextField = None,
+    pipe: shared.PipeName = None,
+    code: shared.Code = None,
+    as_json: shared.Json = False,
 ) -> None:
     """Find occurrences of a word in similar contexts.
 
     One occurrence, the first or that in line --sentence, is compared with all others, layer by layer.
     """
-    import_code(code)
     *before, name = texts  # formerly the model was the first argument
     if len(before) + (model is not None) > 1:
         raise CommandError(f"TEXT was given as {' '.join(texts)}. Expected one file; --model names the model.")
-    choice, text = bilm_of(model or (before or [EMBEDDED])[0], pipe), Path(name)
-    fields: Fields = {"text_column": text_column, "text_field": text_field}
-    report = Report()
-    others = list(_occurrences(choice, text, word, ignore_case, lang, tokenized, fields, report))
+    choice, text = shared.bilm_of(model or (before or [EMBEDDED])[0], pipe, code), Path(name)
+    if text != shared.DASH and len(files := find_files(text)) > 1:
+        raise CommandError(
+            f"{text}: {len(files)} files. Expected one, whose lines have numbers. neighbours reads several."
+        )
+    language = shared.language_of(choice, lang, tokenized)
+    tokenizer = choice.tokenizer(lang) if language is not None else None
+    report, others = Report(), list[Occurrence]()
+    for document in read_documents(text, tokenizer, report, text_column=text_column, text_field=text_field):
+        for words in (sentence.tokens for sentence in document.sentences):
+            places = [i for i, it in enumerate(words) if it == word or (ignore_case and it.lower() == word.lower())]
+            others += [Occurrence(document.line, words, place) for place in places]
     lines = [one.line for one in others]
+    if len(lines) < 2:
+        how = f"occurs once, in line {lines[0]}" if lines else "does not occur"
+        split = " spaCy's tokenizer split the text, which divides well-known: --tokenized splits it at blanks."
+        if tokenized:
+            split = " The text was split at blanks, so a word has the punctuation after it: leave out --tokenized."
+        raise CommandError(
+            f"{TextFile(text, True).name}: the word {word!r} {how}. Expected two occurrences or more, exactly as it is "
+            f"written: change --word, or add --ignore-case.{split}"
+            + (f" {report.n_bad:,} bad lines were left out ({report.bad[0]})." if report.bad else "")
+        )
     if sentence is not None and sentence not in lines:
         raise CommandError(
             f"{TextFile(text, True).name}: --sentence is {sentence}, but that line has no {word!r}. Expected one of "
             f"the lines {listed(list(dict.fromkeys(lines)))}."
         )
-    query = others.pop(0 if sentence is None else lines.index(sentence))
-    vectors = np.stack([one.layers for one in others])
-    order, cosines = most_alike(query.layers, vectors, top)
+    vectors = _vectors(shared.embedder_of(choice), others)
+    asked = 0 if sentence is None else lines.index(sentence)
+    query, of_query = others.pop(asked), vectors[asked]
+    vectors = np.delete(vectors, asked, axis=0)
+    order, cosines = most_alike(of_query, vectors, top)
     # equal words have equal vectors in layer 0, up to rounding
-    first = int(np.allclose(vectors[:, 0], query.layers[0], rtol=1e-3, atol=1e-4))
+    first = int(np.allclose(vectors[:, 0], of_query[0], rtol=1e-3, atol=1e-4))
     layers = {
         layer: [(cosine, others[i]) for i, cosine in zip(order[layer].tolist(), cosines[layer].tolist())]
         for layer in range(first, len(order))
@@ -102,7 +106,7 @@ def similar(
         counts = {"others": len(others), "bad_lines": report.n_bad}
         print_json({"query": query.to_dict(), **counts, "layers": found})
         return
-    tell_bad_lines(report)
+    shared.tell_bad_lines(report)
     msg.text(f"line {query.line}: {marked(query.words, query.place)}")
     n = len(others)
     msg.text(f"compared with {n:,} other occurrence{'s' * (n > 1)}, by the cosine of their vectors")
@@ -111,48 +115,14 @@ def similar(
     for layer, results in layers.items():
         msg.divider(f"layer {layer}")
         rows = [(f"{cosine:.3f}", other.line, marked(other.words, other.place)) for cosine, other in results]
-        header = ("cosine", "line", "sentence")
-        msg.table(rows, header=header, divider=True, aligns=("r", "r", "l"), max_col=WIDEST)
+        msg.table(rows, header=("cosine", "line", "sentence"), aligns="rrl")
 
 
-def _occurrences(
-    choice: BiLMChoice,
-    text: Path,
-    word: str,
-    ignore_case: bool,
-    lang: str | None,
-    tokenized: bool,
-    fields: Fields,
-    report: Report,
-) -> Iterator[Occurrence]:
-    """Yield all occurrences of a word in a text, in order. Only lines that have one are embedded."""
-    if text != DASH and len(files := find_files(text)) > 1:
-        raise CommandError(
-            f"{text}: {len(files)} files. Expected one, whose lines have numbers. neighbours reads several."
-        )
-    language = language_of(choice, lang, tokenized)
-    tokenizer = choice.tokenizer(lang) if language is not None else None
-    lines: list[tuple[int, list[str], list[int]]] = []  # number, words, and where the word is among them
-    for document in read_documents(text, tokenizer, report, **fields):
-        for words in (sentence.tokens for sentence in document.sentences):
-            places = [i for i, it in enumerate(words) if it == word or (ignore_case and it.lower() == word.lower())]
-            if places:
-                lines.append((document.line, words, places))
-    n = sum(len(places) for *_, places in lines)
-    if n < 2:
-        how = f"occurs once, in line {lines[0][0]}" if n else "does not occur"
-        split = " spaCy's tokenizer split the text, which divides well-known: --tokenized splits it at blanks."
-        if tokenized:
-            split = " The text was split at blanks, so a word has the punctuation after it: leave out --tokenized."
-        raise CommandError(
-            f"{TextFile(text, True).name}: the word {word!r} {how}. Expected two occurrences or more, exactly as it is "
-            f"written: change --word, or add --ignore-case.{split}"
-            + (f" {report.n_bad:,} bad lines were left out ({report.bad[0]})." if report.bad else "")
-        )
-    embedded = embedder_of(choice).embed_sentences(words for _, words, _ in lines)
-    for (line, words, places), layers in zip(lines, embedded):
-        # a view would hold all words' vectors
-        yield from (Occurrence(line, words, place, layers[:, place].copy()) for place in places)
+def _vectors(embedder: ElmoEmbedder, occurrences: Sequence[Occurrence]) -> Floats:
+    """Return the layers of each occurrence, *Shape:* (occurrences, layers, width). A line is embedded once."""
+    groups = [list(group) for _, group in groupby(occurrences, lambda one: id(one.words))]
+    embedded = embedder.embed_sentences(group[0].words for group in groups)
+    return np.stack([layers[:, one.place].copy() for group, layers in zip(groups, embedded) for one in group])
 
 
 def most_alike(query: Floats, others: Floats, top: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:

@@ -4,14 +4,9 @@ import platform
 from importlib.metadata import version as version_of
 from pathlib import Path
 
-import torch
 import typer
 from spacy.cli._util import Opt
 
-from ..formats.paths import sha256_of
-from ..inference.linear import has_bfloat16
-from ..kernels import loops_state
-from ..modules.loading import EMBEDDED, embedded_files
 from .console import msg, print_json
 
 PACKAGES = ("spacy", "thinc", "h5py", "numpy")
@@ -28,6 +23,13 @@ def version(
         )
     if not show:
         return
+    import torch
+
+    from ..formats.paths import sha256_of
+    from ..inference.linear import has_bfloat16
+    from ..kernels import loops_state
+    from ..modules.loading import EMBEDDED, embedded_files
+
     loops = loops_state()
     found = {
         "spacy_elmo": version_of("spacy-elmo"),

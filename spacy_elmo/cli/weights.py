@@ -1,26 +1,22 @@
 """`elmo weights`: the learnt weights of the layers in a trained pipeline."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
-import spacy
 from spacy.cli._util import Arg, Opt, import_code
 
 from ..errors import CommandError
-from ..formats.atomic import replacing, writing
 from ..pipeline.mixes import LearnedMix, learned_mixes
-from ..pipeline.saved import not_loaded, pipeline_folder
+from ..pipeline.saved import load_pipeline, pipeline_folder
+from . import shared
 from .console import msg, print_json
-from .shared import Code, Json, hold
 
 
 def weights(
     pipeline: str = Arg(..., metavar="PIPELINE", help="Saved pipeline: folder or package"),
-    as_json: Json = False,
+    as_json: shared.Json = False,
     plot: Path | None = Opt(None, metavar="FILE", help="File for a plot of them, like weights.png"),
-    code: Code = None,
+    code: shared.Code = None,
 ) -> None:
     """Show how each component mixes the biLM's layers.
 
@@ -28,8 +24,14 @@ def weights(
     """
     import_code(code)
     if plot is not None:
-        hold(plot, [pipeline_folder(pipeline)], begins=b"\x89PNG" if plot.suffix.lower() == ".png" else b"")
-    mixes = _read_mixes(pipeline)
+        shared.hold(plot, [pipeline_folder(pipeline)], begins=b"\x89PNG" if plot.suffix.lower() == ".png" else b"")
+    nlp = load_pipeline(pipeline)
+    mixes = learned_mixes(nlp)
+    if not mixes:
+        raise CommandError(
+            f"{pipeline}: no mix of a biLM's layers in the components {', '.join(nlp.component_names) or '(none)'}. "
+            "Expected one on spacy-elmo.Tok2Vec.v1 or spacy-elmo.ElmoTok2Vec.v1, as elmo init-config writes it."
+        )
     if plot is not None:
         plot_weights(mixes, plot)
     if as_json:
@@ -42,25 +44,10 @@ def weights(
         blanks = [""] * (layers - len(weights))
         rows.append((mix.component, mix.place, mix.source, *weights, *blanks, f"{mix.gamma:.3f}"))
     header = ("component", "place", "source", *(f"layer {k}" for k in range(layers)), "gamma")
-    msg.table(rows, header=header, divider=True, aligns=("l", "l", "l", *["r"] * (layers + 1)))
+    msg.table(rows, header=header, aligns="lll" + "r" * (layers + 1))
     msg.text("Weights of the layers after the softmax; layer 0 is the character encoder's. gamma scales their sum.")
     if plot is not None:
         msg.good(f"{plot}: the picture of it")
-
-
-def _read_mixes(pipeline: str) -> list[LearnedMix]:
-    """Return the mixes of a saved pipeline. Raises CommandError if it can't be loaded, or has no usable mix."""
-    try:
-        nlp = spacy.load(pipeline)
-    except Exception as error:  # damaged files raise EOFError, KeyError, TokenError and more
-        raise not_loaded(pipeline, error) from error
-    mixes = learned_mixes(nlp)
-    if not mixes:
-        raise CommandError(
-            f"{pipeline}: no mix of a biLM's layers in the components {', '.join(nlp.component_names) or '(none)'}. "
-            "Expected one on spacy-elmo.Tok2Vec.v1 or spacy-elmo.ElmoTok2Vec.v1, as elmo init-config writes it."
-        )
-    return mixes
 
 
 def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
@@ -83,7 +70,7 @@ def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
             f"--plot is {path}, of the format {kind!r}, which can't be drawn. Expected a name that ends in .png."
         )
     axes = figure.add_subplot()
-    axes.set_facecolor("#d8d8d8")  # the colour of layers that a mix does not have
+    axes.set_facecolor("#d8d8d8")  # of layers that a mix does not have
     image = axes.imshow(cells, cmap="Blues", vmin=0, vmax=1, aspect="auto")
     for (row, column), weight in np.ndenumerate(cells):
         if np.isfinite(weight):
@@ -95,5 +82,5 @@ def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
     gammas.set_yticks(range(len(mixes)), [f"gamma {mix.gamma:.2f}" for mix in mixes])
     axes.set_title("Weights of the biLM's layers (softmax)", fontsize=10)
     figure.colorbar(image, ax=axes, label="weight")
-    with replacing(path, CommandError) as temporary, writing(path, CommandError):
+    with shared.written(path) as temporary:
         figure.savefig(temporary, format=kind, dpi=120)

@@ -1,52 +1,46 @@
 """`elmo wsd`: word senses by the nearest neighbour, layer by layer."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from spacy.cli._util import Arg, Opt, import_code
+from spacy.cli._util import Arg, Opt
 
+from ..analysis.probing import row_keys, row_titles
+from ..analysis.senses import (
+    SenseInventory,
+    SenseResult,
+    SenseScore,
+    all_together,
+    evaluate,
+    instance_vectors,
+    read_first_senses,
+    read_senses,
+)
 from ..errors import CommandError
 from ..modules.loading import EMBEDDED
+from . import shared
 from .console import msg, print_json
-from .shared import Code, Json, Model, PipeName, bilm_of, shown_bar
 
-if TYPE_CHECKING:
-    from ..analysis.senses import SenseResult, SenseScore
+_TRAIN = "Training corpus: a line for each word: word, lemma, part of speech, senses, with tabs"
+_FIRST = "First senses: lemma, part of speech and sense, divided by tabs"
 
 
 def wsd(
-    train: Path = Arg(
-        ...,
-        metavar="TRAIN",
-        help="Training corpus: a line for each word: word, lemma, part of speech, senses, with tabs",
-    ),
+    train: Path = Arg(..., metavar="TRAIN", help=_TRAIN),
     tests: list[Path] = Arg(..., metavar="TEST", help="Test sets, in the same form"),
-    first_senses: Path | None = Opt(
-        None,
-        "--first-senses",
-        "-f",
-        metavar="FILE",
-        help="First senses: lemma, part of speech and sense, divided by tabs",
-    ),
-    model: Model = EMBEDDED,
-    pipe: PipeName = None,
-    code: Code = None,
-    as_json: Json = False,
+    first_senses: Path | None = Opt(None, "--first-senses", "-f", metavar="FILE", help=_FIRST),
+    model: shared.Model = EMBEDDED,
+    pipe: shared.PipeName = None,
+    code: shared.Code = None,
+    as_json: shared.Json = False,
 ) -> None:
     """Measure how well each layer tells word senses apart.
 
     A word of a test set gets the sense of its lemma and part of speech whose mean vector in the training corpus is
     nearest, by the cosine. The row before the layers gives all words their first sense.
     """
-    from ..analysis.probing import row_keys, row_titles
-    from ..analysis.senses import SenseInventory, all_together, instance_vectors, read_first_senses, read_senses
-    from ..analysis.senses import evaluate as evaluate_senses
-
-    import_code(code)
-    choice = bilm_of(model, pipe)
+    choice = shared.bilm_of(model, pipe, code)
     training, *sets = map(read_senses, [train, *tests])
     for one, other in combinations(tests, 2):
         if one.samefile(other):
@@ -58,12 +52,11 @@ def wsd(
     bilm = choice.load()
     layers = bilm.options.layers
     inventory, results = SenseInventory(), []
-    with shown_bar(total=sum(map(len, [training, *sets])), unit=" sentences") as bar:
+    with shared.shown_bar(total=sum(map(len, [training, *sets])), unit=" sentences") as bar:
         for instance, vectors in instance_vectors(bilm, training, bar.update):
             inventory.add(instance, vectors)
         for sentences in sets:
-            instances = instance_vectors(bilm, sentences, bar.update)
-            results.append(evaluate_senses(inventory, listed, instances, layers + 1))
+            results.append(evaluate(inventory, listed, instance_vectors(bilm, sentences, bar.update), layers + 1))
     total = all_together(results)
     if as_json:
         keys = row_keys(layers)
@@ -87,12 +80,10 @@ def wsd(
     ]
     for i, title in enumerate(row_titles(layers)):
         rows.append((title, *(f"{100 * result.rows[i].f1:.1f}" for result in columns)))
-    header = ("F1 in %", *(path.stem for path in tests), "all")
-    msg.table(rows, header=header, divider=True, aligns=("l", *["r"] * len(columns)), max_col=40)
+    msg.table(rows, header=("F1 in %", *(path.stem for path in tests), "all"), aligns="l" + "r" * len(columns))
     source = "the most frequent one in the training corpus" if first_senses is None else "the listed one"
     msg.text(f"first sense: {source}; the layers answer with it if the training corpus does not have the lemma")
-    unanswered = total.first_sense.instances - total.rows[0].answered
-    if unanswered:
+    if unanswered := total.first_sense.instances - total.rows[0].answered:
         msg.warn(f"without an answer, because no first sense is known: {unanswered:,}; --first-senses gives a list")
     if any(train.samefile(test) for test in tests):
         msg.warn("TRAIN is a test set too: its figures tell what was learned by heart")

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,12 +13,11 @@ import pytest
 import spacy
 from commands import run
 
-import spacy_elmo.cli  # noqa: F401
 from spacy_elmo import ElmoEmbedder
+from spacy_elmo.cli import download as fetching
 from spacy_elmo.errors import ElmoError
 from spacy_elmo.formats.names import PUBLISHED, PublishedModel
 
-fetching = sys.modules["spacy_elmo.cli.download"]  # the package has the command of this name
 CONTENT = os.urandom(400_000)
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 OTHER = "0" * 64

@@ -111,7 +111,8 @@ def test_official_models(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for official in OFFICIAL_MODELS[::-1]:
         write_options(model / "options.json", official.options)
         assert f"the sizes of the official {official.name} model" in run(model / "options.json")
-    info = sys.modules["spacy_elmo.cli.info"]  # the package has the command
+    from spacy_elmo.cli import info
+
     monkeypatch.setattr(info, "read_weights", lambda path, options: {"all": np.zeros(16)})
     for sha256, told in (
         (SMALL, "the official small model, by the SHA-256 that is quoted for it"),
@@ -157,7 +158,7 @@ def test_weights_that_can_not_be_used(model: Path, golden: Path, monkeypatch: py
     weights.write_bytes(weights.read_bytes()[:-1000])
     # the hash of a large file takes minutes, and it may be refused by its size
     hashed: list[Path] = []
-    monkeypatch.setattr(sys.modules["spacy_elmo.cli.info"], "sha256_of", lambda path: hashed.append(path) or "0" * 64)
+    monkeypatch.setattr("spacy_elmo.cli.info.sha256_of", lambda path: hashed.append(path) or "0" * 64)
     for paths in ([model], [weights]):
         output = run(*paths, code=1)
         assert "449,528 bytes" in output

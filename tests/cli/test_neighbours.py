@@ -1,7 +1,6 @@
 """`elmo neighbours`."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -74,7 +73,7 @@ def test_the_index_is_written_once(text: Path, tmp_path: Path, monkeypatch: pyte
     index = tmp_path / "index"
     assert run(text, *arguments, "-i", index, "--layer", "mix") == expected
     with monkeypatch.context() as patch:
-        patch.delattr(sys.modules["spacy_elmo.cli.neighbours"], "build_index")
+        patch.delattr("spacy_elmo.cli.neighbours.build_index")
         assert run(text, *arguments, "-i", index) == expected
         assert run(index, *arguments) == expected
     assert "another biLM" in run(index, *QUERY, "-m", "en_core", code=1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import configparser
 import os
-import sys
 import warnings
 import zipfile
 from functools import partial
@@ -136,6 +135,6 @@ def test_a_wheel(model: Path, tmp_path: Path) -> None:
 )
 def test_refusals(model: Path, tmp_path: Path, options: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (model / "softmax.hdf5").unlink()
-    monkeypatch.setattr(sys.modules["spacy_elmo.cli.package"], "find_spec", lambda name: None)
+    monkeypatch.setattr("spacy_elmo.cli.package.find_spec", lambda name: None)
     assert message in run("package", model, tmp_path / "out", *options.split(" "), code=1)
     assert not (tmp_path / "out").exists()

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import platform
-import sys
 from importlib.metadata import version as version_of
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def test_the_versions_are_those_that_are_installed() -> None:
     ],
 )
 def test_what_is_said_of_the_loops(found: State, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["spacy_elmo.cli.version"], "loops_state", lambda: found)
+    monkeypatch.setattr("spacy_elmo.kernels.loops_state", lambda: found)
     assert told in run("elmo", "--version")
 
 

@@ -114,6 +114,6 @@ def test_a_stopped_command(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(sentences: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("spacy_elmo.pretraining.vocabulary.count_words", stop)
+    monkeypatch.setattr("spacy_elmo.cli.vocab.count_words", stop)
     assert "v.txt was not written" in run(text, text.with_name("v.txt"), code=130)
     assert os.listdir(text.parent) == ["text.txt"]
