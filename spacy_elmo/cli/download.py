@@ -15,13 +15,14 @@ from spacy.cli._util import Arg, Opt
 
 from ..errors import CommandError, DownloadError, ElmoError, shown
 from ..formats.atomic import replacing, writing
+from ..formats.contents import check, is_hdf5
 from ..formats.names import OFFICIAL_MODELS, PUBLISHED, published_folder
 from ..formats.options import read_options
 from ..formats.paths import sha256_of
 from ..formats.weights import read_weights
 from ..modules.loading import CARD, OPTIONS, WEIGHTS
+from . import shared
 from .console import msg, telling_if_stopped
-from .shared import Force, hold, shown_bar, write_text
 
 PAUSES = (1.0, 3.0)  # seconds before the second and the third attempt
 _NAMES = ", ".join(PUBLISHED)
@@ -32,7 +33,7 @@ def download(
     source: str = Arg(..., metavar="NAME", help=f"Name of a published biLM ({_NAMES}), or address of a file"),
     sha256: list[str] | None = Opt(None, "--sha256", metavar="HEX", help="SHA-256 that the file must have"),
     to: Path | None = Opt(None, "--to", metavar="FOLDER", help="Folder to write to; a file's default: the current one"),
-    force: Force = False,
+    force: shared.Force = False,
 ) -> None:
     """Download a published biLM, or a file.
 
@@ -71,8 +72,6 @@ def download(
 
 def _download_file(url: str, sha256: str, folder: Path, force: bool) -> None:
     """Download a file by its address. Raises ElmoError if that fails, or its SHA-256 is not the one that is given."""
-    from ..formats.contents import check, is_hdf5
-
     rest = url.partition("://")[2]
     name = unquote(rest.partition("?")[0].partition("#")[0].partition("/")[2].rpartition("/")[2])
     if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():  # NUL is not printable
@@ -130,7 +129,7 @@ def _download_published(name: str, hashes: list[str], folder: Path, force: bool)
         for title, (url, expected) in files.items():
             origin = url if title in new or expected else "there before the download"
             rows.append(f"| {title} | {origin}, SHA-256 {got[title]} |")
-        write_text("\n".join([f"# {name}\n\n{_MARK} {name}` got it.\n\n| | |\n|---|---|", *rows, ""]), card)
+        shared.write_text("\n".join([f"# {name}\n\n{_MARK} {name}` got it.\n\n| | |\n|---|---|", *rows, ""]), card)
     for title, digest in got.items():
         how = f"{(folder / title).stat().st_size:,} bytes" if title in new else "already there"
         msg.good(f"{folder / title}: {how}, SHA-256 {digest}")
@@ -145,7 +144,7 @@ def _fetch(url: str, target: Path, sha256: str | None, force: bool) -> str:
     """Download a file, and return its SHA-256. It appears when it is complete, with the SHA-256 that is given."""
     with writing(target.parent, DownloadError):
         target.parent.mkdir(parents=True, exist_ok=True)
-    hold(target, force=force)
+    shared.hold(target, force=force)
     for pause in (*PAUSES, None):
         try:
             with replacing(target, DownloadError) as temporary:
@@ -191,7 +190,7 @@ def _transfer(url: str, path: Path, title: str) -> str:
             )
         length = response.headers.get("Content-Length", "")
         total = int(length) if length.isdecimal() else None
-        with shown_bar(desc=title, total=total, unit="B", unit_scale=True) as bar, path.open("wb") as file:
+        with shared.shown_bar(desc=title, total=total, unit="B", unit_scale=True) as bar, path.open("wb") as file:
             for piece in response.iter_content(2**16):
                 digest.update(piece)
                 file.write(piece)

@@ -14,11 +14,13 @@ from spacy.language import Language
 from spacy.util import load_model_from_config, registry
 from thinc.api import Config
 
+from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError
 from ..modules.loading import files_of, find_bilm, is_embedded, load_arrays
+from ..pretraining.language_model import refuse_new_run
 from ..text.words import blank
+from . import shared
 from .console import msg, quoted
-from .shared import DASH, BiLMName, Force, LangOfBiLM, hold, write_text
 
 ELMO, LINKER, SENTENCIZER = "elmo", "entity_linker", "sentencizer"
 # written down, because a look at the factories of all packages would slow down the start of every command
@@ -42,7 +44,7 @@ SIZES = {"efficiency": (96, 4), "accuracy": (256, 8)}  # width and depth of a ne
 
 def init_config(
     output_file: Path = Arg(..., metavar="OUT", help="The config to write; - is standard output", allow_dash=True),
-    lang: LangOfBiLM = None,
+    lang: shared.LangOfBiLM = None,
     pipeline: str = Opt(
         "tagger,parser,ner",
         "--pipeline",
@@ -54,38 +56,35 @@ def init_config(
     optimize: Optimizations = Opt(
         Optimizations.efficiency, "--optimize", "-o", help="Size of the networks; accuracy: ELMo at their output too"
     ),
-    model: BiLMName = None,
+    model: shared.BiLMName = None,
     options_file: Path | None = Opt(None, metavar="FILE", help="options.json of a biLM, in place of --model"),
     weight_file: Path | None = Opt(None, metavar="FILE", help="Its weights.hdf5"),
     knowledge_base: Path | None = Opt(None, metavar="FOLDER", help="Saved knowledge base, for entity_linker"),
     baseline: bool = Opt(False, "--baseline", help="The same networks without ELMo, to compare with"),
-    force: Force = False,
+    force: shared.Force = False,
 ) -> None:
     """Write a config for spacy train with ELMo.
 
     Each component listens to an elmo pipe.
     Each component has its features, its network and its mix of the biLM's layers. Other settings are spaCy's defaults.
     """
-    from ..corpus.bilm import BiLMChoice
-    from ..pretraining.language_model import refuse_new_run
-
     inputs = [path for path in (options_file, weight_file) if path is not None]
     if model is not None and inputs:
         raise CommandError("--model and a file of a biLM were given. Expected one of both: leave one out.")
     if model is not None and not is_embedded(model):
         refuse_new_run(find_bilm(model))
         inputs = files_of(model)
-    if output_file != DASH:
-        hold(output_file, [*inputs, *filter(None, [knowledge_base])], force=force)
+    if output_file != shared.DASH:
+        shared.hold(output_file, [*inputs, *filter(None, [knowledge_base])], force=force)
     names = [name.strip() for name in string_to_list(pipeline)]
     bilm = BiLMChoice(model, None if options_file is None else str(options_file))
     paths = {"elmo_options": options_file, "elmo_weights": weight_file, "knowledge_base": knowledge_base}
     made = task_config(lang or bilm.language, names, optimize.value, model, paths)
     config = (without_elmo(made) if baseline else made).to_str()
-    if output_file == DASH:
+    if output_file == shared.DASH:
         typer.echo(config)
         return
-    write_text(config + "\n", output_file)
+    shared.write_text(config + "\n", output_file)
     msg.good(f"{output_file}: train it with")
     command = f"python -m spacy train {quoted(output_file)}"
     typer.echo(f"{command} --paths.train train.spacy --paths.dev dev.spacy --output out")

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import Enum
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 from spacy.cli._util import Arg, Opt
 
 from ..errors import CommandError, CorpusError
 from ..modules.loading import files_of
+from ..modules.softmax import AdaptiveSoftmax
+from ..pretraining.config import PathSettings, PretrainConfig, commented, to_config, to_text
+from ..pretraining.folder import find_init
+from ..pretraining.language_model import SOFTMAX, WORDS, no_softmax, read_output_layer
+from ..pretraining.presets import Size, config_of_size, enough_sentences, enough_tokens, fit, tuning_config
+from ..pretraining.text import count_text
+from ..pretraining.vocabulary import read_words
+from ..text.stream import Fields, Report
 from ..text.words import tokenizer_of
+from . import shared
 from .console import escaped, msg, quoted
-from .shared import DASH, Force, Lang, TextColumn, TextField, hold, write_text
-
-if TYPE_CHECKING:
-    from ..pretraining.config import PretrainConfig
 
 _FROZEN = 2_000_000  # tokens that fit a new softmax (docs/pretraining.md), if the run is long enough
 _FITTED = (  # settings that depend on the text
@@ -32,35 +35,25 @@ _FITTED = (  # settings that depend on the text
 )
 
 
-# the names of pretraining.presets.Size, whose import would slow down the start of every command
-_SIZES = ("tiny", "mini", "midi", "small", "medium", "original")
-SizeName = Enum("SizeName", {size: size for size in _SIZES})  # type: ignore[misc]
-
-
 def init_pretrain_config(
     output_file: Path = Arg(..., metavar="OUT", help="The config to write; - is standard output"),
     train: str | None = Opt(None, metavar="TEXT", help="Text, one sentence a line: a file, a folder or a pattern"),
     heldout: str | None = Opt(None, metavar="TEXT", help="Held-out text; default: a part of the training text"),
-    lang: Lang = None,
-    text_column: TextColumn = None,
-    text_field: TextField = None,
-    size: SizeName | None = Opt(None, help="Of the network; tiny: for a first try or a small text; default: mini"),
+    lang: shared.Lang = None,
+    text_column: shared.TextColumn = None,
+    text_field: shared.TextField = None,
+    size: Size | None = Opt(None, help="Of the network; tiny: for a first try or a small text; default: mini"),
     init: str | None = Opt(None, metavar="MODEL", help="biLM to tune: its folder, that of its run, or its name"),
-    force: Force = False,
+    force: shared.Force = False,
 ) -> None:
     """Write a config for spacy elmo pretrain.
 
     Each setting has a comment. The text is counted, so that streams, warm-up, epochs and evaluations fit it.
     """
-    from ..pretraining.config import PathSettings, commented, to_config, to_text
-    from ..pretraining.folder import find_init
-    from ..pretraining.language_model import no_softmax
-    from ..pretraining.presets import Size, config_of_size, tuning_config
-
-    to_file, note = output_file != DASH, None
+    to_file, note = output_file != shared.DASH, None
     if to_file:
         of_init = [] if init is None else files_of(init)
-        hold(output_file, [*filter(None, (train, heldout)), *of_init], force=force)
+        shared.hold(output_file, [*filter(None, (train, heldout)), *of_init], force=force)
     for path in filter(None, (train, heldout, init)):
         if "${" in path:
             raise CommandError(
@@ -75,10 +68,7 @@ def init_pretrain_config(
     words = None if init is None else find_init(init)  # the folder of its softmax and vocabulary
     tokenizer_of(lang)  # so that a language which spaCy does not know is refused now
     paths = PathSettings("train" if train is None else train, heldout, init=init)
-    if init is None:
-        settings = config_of_size(Size("mini" if size is None else size.value), paths, lang)
-    else:
-        settings = tuning_config(paths, lang)
+    settings = config_of_size(size or Size.mini, paths, lang) if init is None else tuning_config(paths, lang)
     settings = replace(settings, corpus=replace(settings.corpus, text_column=text_column, text_field=text_field))
     if words is not None:
         settings = _with_words_of(words, settings)
@@ -105,7 +95,7 @@ def init_pretrain_config(
         for told in filter(None, (message, note)):
             typer.echo(escaped(told), err=True)
         return
-    write_text(text, output_file)
+    shared.write_text(text, output_file)
     msg.info(message)
     if note is not None:
         msg.warn(note)
@@ -117,10 +107,6 @@ def init_pretrain_config(
 
 def _with_words_of(folder: Path, settings: PretrainConfig) -> PretrainConfig:
     """Return settings whose softmax fits that of a biLM to tune: adaptive, or full if it predicts few words."""
-    from ..modules.softmax import AdaptiveSoftmax
-    from ..pretraining.language_model import SOFTMAX, WORDS, read_output_layer
-    from ..pretraining.vocabulary import read_words
-
     softmax = settings.training.softmax
     if not (folder / WORDS).is_file():
         return settings  # without words its softmax is not used either
@@ -134,10 +120,6 @@ def _with_words_of(folder: Path, settings: PretrainConfig) -> PretrainConfig:
 
 def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str, int]:
     """Return settings that fit a text, what was counted and changed, and the length of the run in tokens."""
-    from ..pretraining.presets import enough_sentences, enough_tokens, fit
-    from ..pretraining.text import count_text
-    from ..text.stream import Fields, Report
-
     source = large.paths.train
     try:
         report = Report()

@@ -19,9 +19,21 @@ from ..errors import CommandError
 from ..formats.atomic import replacing, replacing_folder, writing
 from ..formats.names import GROUP as BILMS
 from ..formats.names import PUBLISHED
-from ..modules.loading import EMBEDDED
+from ..modules.loading import CARD, EMBEDDED, WEIGHTS
+from ..pretraining.language_model import (
+    COUNTS,
+    DIGEST,
+    FILES,
+    GROUP,
+    SOFTMAX,
+    WORDS,
+    has_softmax,
+    no_softmax,
+    write_digest,
+)
+from ..pretraining.pack import pack
+from . import shared
 from .console import msg, telling_if_stopped
-from .shared import MODEL, Force, folder_of_bilm, hold
 
 Place = Enum("Place", {"inside": "inside", "apart": "apart", "none": "none"})
 Built = Enum("Built", {"wheel": "wheel", "sdist": "sdist", "none": "none"})
@@ -69,7 +81,7 @@ def folder() -> Path:
 
 
 def package(
-    model: str = Arg(..., metavar="MODEL", help=MODEL),
+    model: str = Arg(..., metavar="MODEL", help=shared.MODEL),
     output: Path = Arg(..., metavar="OUT", help="Folder to write the package's folder in", file_okay=False),
     name: str = Opt(..., metavar="NAME", help="Name of the biLM where it is installed, such as la_mini"),
     bits: int = Opt(8, min=2, max=16, metavar="N", help="Bits of the matrices, as in pack"),
@@ -77,16 +89,13 @@ def package(
     version: str = Opt("0.1.0", metavar="VERSION", help="Version of the package"),
     licence: str = Opt("", "--license", metavar="LICENSE", help="Licence of the weights, such as CC-BY-SA-4.0"),
     build: Built = Opt(Built.none, help="What to build in the package's dist; needs pip install build"),
-    force: Force = False,
+    force: shared.Force = False,
 ) -> None:
     """Make a Python package of a biLM.
 
     Others install spacy-elmo, and then the package with pip. Then NAME names the biLM in add_pipe, in configs and in
     commands. A model card that is there already stays.
     """
-    from ..pretraining.language_model import CARD, has_softmax, no_softmax
-    from ..pretraining.pack import pack
-
     problem = number = None
     with suppress(InvalidVersion):
         number = Version(version)
@@ -108,8 +117,8 @@ def package(
     told = f"stopped. Nothing was written to {output}."
     for folder in folders:
         marks = (f"spacy_elmo_{folder}/__init__.py",)
-        hold(output / folder, BiLMChoice(model).files, names=_names(folder), marks=marks, force=force)
-    with telling_if_stopped(told), folder_of_bilm(model) as source, tempfile.TemporaryDirectory() as temporary:
+        shared.hold(output / folder, BiLMChoice(model).files, names=_names(folder), marks=marks, force=force)
+    with telling_if_stopped(told), shared.folder_of_bilm(model) as source, tempfile.TemporaryDirectory() as temporary:
         packed = Path(temporary) / "packed"
         pack(source, packed, bits=bits, softmax="none" if softmax.value == "none" else "float16")
         with ExitStack() as written, writing(output, CommandError):  # all are complete before the first appears
@@ -126,8 +135,6 @@ def package(
 
 def _names(folder: str) -> list[str]:
     """Return the files that the folder of a package may have, but for its model card."""
-    from ..pretraining.language_model import COUNTS, DIGEST, FILES
-
     module = f"spacy_elmo_{folder}"
     return ["setup.cfg", "pyproject.toml", *(f"{module}/{file}" for file in ("__init__.py", *FILES, COUNTS, DIGEST))]
 
@@ -136,8 +143,6 @@ def _write(
     root: Path, output: Path, folder: str, name: str, packed: Path, folders: list[str], version: str, licence: str
 ) -> None:
     """Write one of the folders of a package to `root`; its model card, that of the biLM, if there is none."""
-    from ..pretraining.language_model import CARD, COUNTS, DIGEST, GROUP, SOFTMAX, WEIGHTS, WORDS, write_digest
-
     of_bilm, module = folder == name, f"spacy_elmo_{folder}"
     files = {path.name for path in packed.iterdir()} - {DIGEST}
     if not of_bilm:
