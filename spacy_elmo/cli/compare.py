@@ -168,11 +168,11 @@ def _converted(file: Path, target: Path) -> Path:
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()) as said:  # its advice is on other uses
         try:
             made = file
-            if file.suffix != ".spacy":
+            if (kind := file.suffix.lower()) != ".spacy":
                 expected = ".conllu, .iob, .conll or .json, as spacy convert reads them. Of another format, such as a "
                 expected += "table, or texts with entities by offsets, write the docs to a .spacy file with spaCy's "
                 expected += "DocBin: docs/training.md of spacy-elmo has the lines"
-                app(["convert", str(file), folder], standalone_mode=False)
+                app(["convert", str(file), folder, "--converter", kind[1:] or "auto"], standalone_mode=False)
                 (made,) = Path(folder).iterdir()
             n_docs = len(DocBin().from_disk(made))
         except (SystemExit, Exception) as error:  # spaCy says why, or its reader failed anywhere

@@ -75,7 +75,7 @@ def init_config(
         refuse_new_run(find_bilm(model))
         inputs = files_of(model)
     if output_file != shared.DASH:
-        shared.hold(output_file, [*inputs, *filter(None, [knowledge_base])], force=force)
+        shared.hold(output_file, [*inputs, *filter(None, [knowledge_base])], force=force, begins=b"[paths]")
     names = [name.strip() for name in string_to_list(pipeline)]
     bilm = BiLMChoice(model, None if options_file is None else str(options_file))
     paths = {"elmo_options": options_file, "elmo_weights": weight_file, "knowledge_base": knowledge_base}

@@ -171,6 +171,8 @@ def _write(
     own = of_bilm and (packed / CARD).exists()
     told = (packed / CARD).read_bytes() if own else "# {name}\n\n{description}.\n".format(**about).encode()
     if licence and licence.encode() not in told:
+        if of_bilm and b"licen" in told.lower():
+            msg.warn(f"The model card tells of a licence, and not of {licence}: {folder}/{module}/{CARD} has both now.")
         told += f"\n## Licence\n\n{licence}\n".encode()
     (root / module / CARD).write_bytes(told + _INSTALLATION.encode() * (_INSTALLATION.encode() not in told))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -60,7 +61,7 @@ class Manifest:
         self._path = folder / MANIFEST
         with writing(folder, CorpusError):
             if not resume:
-                for path in [*(folder / SHARDS).glob("part-*"), folder / SKIPPED, self._path]:
+                for path in [*_shards_in(folder), folder / SKIPPED, self._path]:
                     path.unlink(missing_ok=True)
             (folder / SHARDS).mkdir(exist_ok=True)
             if self._path.exists():
@@ -118,7 +119,7 @@ class Manifest:
             raise CorpusError(f"{self._path}: damaged ({error}). {_ANEW.capitalize()}.") from error
         finished = [facts for facts in all_facts if self._has_file(facts) and facts.sentences]
         if not finished:  # no setting binds; what a killed command has not listed is of no use
-            for path in (self.folder / SHARDS).glob("part-*"):
+            for path in _shards_in(self.folder):
                 path.unlink()
             return
         if self._keep_size and is_whole(settings.get("shard_size")):
@@ -166,6 +167,11 @@ def _complete_lines(path: Path) -> list[bytes]:
     # a killed command may not have written the last one to its end
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     return [line for line in lines if line.endswith(b"\n")]
+
+
+def _shards_in(folder: Path) -> list[Path]:
+    """Return the files in a folder that have the names of shards. Others are the user's own."""
+    return [path for path in (folder / SHARDS).glob("part-*") if re.fullmatch(r"part-\d{6,}\.\w+", path.name)]
 
 
 def refuse_foreign(folder: Path) -> None:

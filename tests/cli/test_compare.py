@@ -158,6 +158,7 @@ def test_data_that_were_changed(data: list[str]) -> None:
         ({"--dev": "bad.spacy"}, "bad.spacy: not read"),
         ({"--dev": "empty.json"}, "empty.json: no sentence in it"),
         ({"--dev": "table.csv"}, "table.csv: not read (Can't find converter for csv). Expected .conllu"),
+        ({"--train": "TABLE.CONLLU"}, "TABLE.CONLLU: no annotations of ner"),
         ({"--dev": "table.csv"}, "such as a table, or texts with entities by offsets, write the docs to a .spacy file"),
         ({"--dev": "offsets.json"}, "not read ('paragraphs'). Expected"),
         ({"--pipeline": "tagger"}, "its trainings had pipeline = ner, but now it is tagger. Expected the same"),
@@ -172,6 +173,7 @@ def test_what_is_refused(data: list[str], change: dict[str, str], message: str) 
     Path("bad.conllu").write_text("1\tBonn\n\n")
     Path("bad.spacy").write_bytes(b"junk")
     Path("empty.json").write_text("[]")
+    Path("TABLE.CONLLU").write_text(CONLLU)
     Path("table.csv").write_text("text,label\n")
     Path("offsets.json").write_text('[{"text": "In Bonn", "entities": [[3, 7, "LOC"]]}]')
     if change.get("--pipeline") == "tagger":

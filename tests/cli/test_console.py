@@ -19,6 +19,7 @@ from commands import run
 from spacy.cli._util import app as spacy_app
 from typer.testing import CliRunner
 
+from spacy_elmo import errors
 from spacy_elmo.cli import COMMANDS as TOLD
 from spacy_elmo.cli import app, console, load
 from spacy_elmo.cli.console import TerminalPrinter, plain_warnings, print_error, stoppable, with_exit_codes
@@ -161,6 +162,23 @@ def test_commands_are_listed_in_the_order_of_use() -> None:
     places = [re.search(rf"^\W*{name} ", output, re.MULTILINE).start() for name in order.split()]  # type: ignore[union-attr]
     assert places == sorted(places)
     assert "..." not in output.partition("Commands")[2]  # with which click ends a line that does not fit
+
+
+WITHOUT_TORCH = f"""
+import sys, types
+sys.modules["torch"] = None  # spaCy, which imports it if it can, does without
+package = types.ModuleType("spacy_elmo")
+package.__path__ = [{str(Path(errors.__file__).parent)!r}]
+sys.modules["spacy_elmo"] = package
+from spacy_elmo.cli import app
+app(["--help"])
+"""
+
+
+def test_help_needs_no_torch_and_no_command() -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert all(name in done.stdout for name in COMMANDS)
 
 
 @pytest.mark.parametrize("command", ["vocab - v.txt", "embed - a.hdf5", "similar en_core - --word a"])

@@ -251,6 +251,12 @@ def test_what_words_are_coloured_by(text, model):
     assert [each["values"] for each in dict(data["words"])["bank"]] == [{"word": "bank"}] * 2
 
 
+def test_a_word_with_a_comma(text: str, model: str) -> None:
+    Path(text).write_text("They paid 25,000 for it .\nWe paid 25,000 too .\n")
+    run("elmo", "explore", "a.html", text, "--words", '"25,000",paid', "--model", model)
+    assert list(dict(data_of(Path("a.html"))["words"])) == ["25,000", "paid"]
+
+
 def test_a_text_with_a_pipeline_gives_tags_documents_and_mixes(text):
     for name in ("one", "two"):
         Path(f"{name}.txt").write_text(f"A bank in town {name} .\nThe bank of the river .\n", encoding="utf8")

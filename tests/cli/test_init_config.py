@@ -319,6 +319,8 @@ def test_all_known_components_are_told() -> None:
 def test_a_file_is_replaced_if_that_is_asked(tmp_path: Path) -> None:
     output = tmp_path / "task.cfg"
     output.write_text("mine", encoding="utf8")
+    assert "no earlier command of this kind has written it" in error("--pipeline", "ner", output, "--force")
+    output.write_text("[paths]\nmine = 1\n", encoding="utf8")
     run("--lang", "xx", "--pipeline", "ner", "-m", "en_core", output, "--force")
     elmo = load_config(output)["components"]["elmo"]
     assert (elmo["model"]["bilm"], elmo["store"]) == ("en_core", "none")  # no vectors are carried along

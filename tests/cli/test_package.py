@@ -41,9 +41,12 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("softmax", ["inside", "apart", "none"])
 def test_an_installed_package(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, softmax: str) -> None:
     name, out = f"la_{softmax}", tmp_path / "out"
-    run("package", model, out, "--name", name, "--softmax", softmax, "--license", "CC0-1.0", "--version", "1.2.3")
+    told = run(
+        "package", model, out, "--name", name, "--softmax", softmax, "--license", "CC0-1.0", "--version", "1.2.3"
+    )
     folders = {name, f"{name}_softmax"} if softmax == "apart" else {name}
     assert {path.name for path in out.iterdir()} == folders
+    assert "tells of a licence" not in told
     for folder in folders:
         card = (out / folder / f"spacy_elmo_{folder}" / "README.md").read_text(encoding="utf8")
         assert card.startswith("| language | Old Oscan |\n" if folder == name else f"# {name}\n")
@@ -110,6 +113,12 @@ def test_what_others_keep_in_a_package(model: Path, tmp_path: Path) -> None:
     run("package", model, fresh.parent, "--name", "la", "--softmax", "none")
     assert files_in(out) == files_in(fresh) | set(names)
     assert all((out / name).read_text(encoding="utf8") == f"my {name}" for name in names)
+
+
+def test_a_card_with_another_licence(model: Path, tmp_path: Path) -> None:
+    (model / "README.md").write_text("The licence is CC BY-SA 4.0.\n", encoding="utf8")
+    told = run("package", model, tmp_path, "--name", "la", "--license", "MIT")
+    assert "The model card tells of a licence, and not of MIT: la/spacy_elmo_la/README.md has both now." in told
 
 
 @pytest.mark.slow

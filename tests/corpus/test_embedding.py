@@ -303,7 +303,10 @@ def test_damaged_manifests(text: Path, tmp_path: Path) -> None:
             find_sentence(out, 0)
         with pytest.raises(CorpusError, match=r"manifest.jsonl: damaged .* Begin anew with --no-resume"):
             shard(text, out)
+    mine = out / "shards" / "part-of-mine.txt"
+    mine.touch()
     assert shard(text, out, resume=False).resumed == 0
+    assert mine.exists()
 
 
 def test_a_folder_without_a_finished_shard_binds_nothing(text: Path, tmp_path: Path) -> None:
