@@ -97,10 +97,6 @@ class OptionsWarning(UserWarning):
     """An options.json may not be what its weights were trained with."""
 
 
-class LostVectorsWarning(UserWarning):
-    """Docs are about to lose the hooks by which `.vector` comes from ELMo."""
-
-
 class UnusedLayersWarning(UserWarning):
     """Layers are computed, but nobody reads them."""
 

@@ -5,8 +5,6 @@ to_bytes, pickle and DocBin save them, and spaCy's own tools recognise them.
 """
 
 import keyword
-import multiprocessing
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast, overload
@@ -19,7 +17,7 @@ from spacy.tokens.underscore import Underscore
 from thinc.api import get_array_module
 from thinc.types import Floats1d, Floats2d, Floats3d, FloatsXd
 
-from ..errors import LostVectorsWarning, NotEmbeddedError, SettingsError, shown
+from ..errors import NotEmbeddedError, SettingsError, shown
 from ..locks import Lock
 
 Part = Doc | Span | Token
@@ -28,10 +26,6 @@ Part = Doc | Span | Token
 LAYERS, VECTORS, MIX, TOKENS = "_layers", "", ":mix", ":tokens"
 # suffix of the key that says that a pipe has run but stores nothing
 NOTHING = ":nothing"
-# name of the value that says under which attr `.vector` is ELMo's
-HOOKS = ":hooks"
-# the attrs of streams that `restore_vectors` is reading, which processes that these streams start get too
-RESTORED: list[str] = []
 
 
 def key(attr: str, suffix: str, start: int | None = 0) -> Any:
@@ -99,9 +93,6 @@ def remove(doc: Doc, attr: str) -> None:
         for start in _starts(doc, attr, *suffixes):
             for suffix in suffixes:
                 doc.user_data.pop(key(attr, suffix, start), None)
-        for start in _starts(doc, "", HOOKS):
-            if doc.user_data[key("", HOOKS, start)] == attr:
-                del doc.user_data[key("", HOOKS, start)]
 
 
 def _starts(doc: Doc, attr: str, *suffixes: str) -> set[int | None]:
@@ -294,13 +285,9 @@ def _rows(doc: Doc, now: Any, block: Embedded) -> Iterator[tuple[int, list[int]]
 
 
 def _get(part: Part, *, attr: str, read: Callable[..., Any]) -> Any:
-    """Return what is read of a part, and restore the hooks of `.vector`, which spaCy does not write or send."""
     if isinstance(part, Token):
-        values = read(part.doc[part.i : part.i + 1], attr=attr)[..., 0, :]
-    else:
-        values = read(part, attr=attr)
-    _restore_lost_hooks(part)
-    return values
+        return read(part.doc[part.i : part.i + 1], attr=attr)[..., 0, :]
+    return read(part, attr=attr)
 
 
 def _set(part: Part, value: Any, *, attr: str) -> None:
@@ -349,22 +336,17 @@ def register(attr: str) -> None:
 
 
 def set_vector_hooks(doc: Doc, attr: str) -> None:
-    """Set the hooks on a doc that has vectors under attr, and on its spans and tokens. Note that the doc has them."""
+    """Set the hooks on a doc that has vectors under attr, and on its spans and tokens.
+
+    `doc.tensor`, which spaCy keeps better, would not do: spaCy prefers static vectors to it, counts whitespace, says that
+    a word is like itself in any context (1.0), and hands it to a Tok2VecListener.
+    """
     for hooks in (doc.user_hooks, doc.user_span_hooks, doc.user_token_hooks):
         hooks["vector"] = partial(_vector, attr=attr)
         hooks["has_vector"] = partial(_has_vector, attr=attr)
         hooks["similarity"] = _similarity
     for hooks in (doc.user_hooks, doc.user_token_hooks):
         hooks["vector_norm"] = partial(_norm, attr=attr)
-    doc.user_data[key("", HOOKS)] = attr
-
-
-def _restore_lost_hooks(part: Part) -> None:
-    """Set the hooks again if the doc had them and lost them, unless it has hooks of anybody."""
-    doc = part if isinstance(part, Doc) else part.doc
-    attr: str | None = doc.user_data.get(key("", HOOKS))
-    if "vector" not in doc.user_token_hooks and attr is not None:
-        set_vector_hooks(doc, attr)
 
 
 def _vector(part: Part, *, attr: str) -> Any:
@@ -387,8 +369,6 @@ def _norm(part: Part, *, attr: str) -> float:
 def _similarity(part: Part, other: Part) -> float:
     """Return the cosine of two vectors; 0 if one is zero. Raises SettingsError if their widths differ."""
     a: Any = part.vector
-    if isinstance(other, Part):
-        _restore_lost_hooks(other)
     try:
         b: Any = other.vector
     except ValueError:  # a lexeme of a vocabulary without vectors
@@ -403,22 +383,6 @@ def _similarity(part: Part, other: Part) -> float:
     return float(np.clip(float(a @ b) / norms, -1.0, 1.0)) if norms else 0.0
 
 
-def warn_in_worker(restored: bool) -> None:
-    """Warn in a process of multiprocessing that hooks get lost. restored: whether the receiver sets them again."""
-    if multiprocessing.parent_process() is None:
-        return
-    if restored:
-        warnings.filterwarnings("ignore", r"\[W109\]")
-    else:
-        warnings.warn(
-            "set_vectors is true in a worker process, whose docs arrive without what it sets: .vector has the shape "
-            "(0,) there. Iterate over spacy_elmo.restore_vectors(nlp.pipe(...)), or silence this warning with "
-            'warnings.filterwarnings("ignore", category=spacy_elmo.errors.LostVectorsWarning).',
-            LostVectorsWarning,
-            stacklevel=2,
-        )
-
-
 @overload
 def restore_vectors(docs: Doc, attr: str = "elmo") -> Doc: ...
 
@@ -430,8 +394,8 @@ def restore_vectors(docs: Iterable[Doc], attr: str = "elmo") -> Iterator[Doc]: .
 def restore_vectors(docs: Doc | Iterable[Doc], attr: str = "elmo") -> Doc | Iterator[Doc]:
     """Make `.vector`, `.has_vector`, `.vector_norm` and `.similarity` of docs and their parts come from ELMo again.
 
-    Docs from a DocBin, from Doc.from_bytes, from Doc.from_docs and from nlp.pipe with n_process need it, because spaCy
-    does not copy their hooks. Reading `doc._.elmo` or another of the attributes does the same.
+    Docs from a DocBin, from Doc.from_bytes, from Doc.from_docs and from nlp.pipe with n_process need it: spaCy loses the
+    hooks of these docs, and often says so (W109).
 
     docs: a doc that an elmo pipe has annotated, or a stream of such docs, such as nlp.pipe(texts, n_process=2), which
         are returned as they were given. Raises NotEmbeddedError if a doc has no vectors under attr.
@@ -446,14 +410,10 @@ def restore_vectors(docs: Doc | Iterable[Doc], attr: str = "elmo") -> Doc | Iter
 
 
 def _restored(docs: Iterable[Doc], attr: str) -> Iterator[Doc]:
-    RESTORED.append(attr)
-    try:
-        for doc in docs:
-            if not isinstance(doc, Doc):
-                raise SettingsError(f"restore_vectors was given {shown(doc)}. Expected a Doc, or a stream of docs.")
-            yield restore_vectors(doc, attr)
-    finally:
-        RESTORED.remove(attr)
+    for doc in docs:
+        if not isinstance(doc, Doc):
+            raise SettingsError(f"restore_vectors was given {shown(doc)}. Expected a Doc, or a stream of docs.")
+        yield restore_vectors(doc, attr)
 
 
 def tfhub_outputs(doc: Doc, attr: str = "elmo") -> dict[str, FloatsXd]:

@@ -42,7 +42,6 @@ from ..models.shim import Use, bilm_shims, refusing_damage
 from ..models.types import BiLMModel, is_number
 from ..modules.loading import OPTIONS, card_language, find_bilm
 from .attributes import (
-    RESTORED,
     Embedded,
     annotate,
     follow,
@@ -53,7 +52,6 @@ from .attributes import (
     register,
     set_vector_hooks,
     tokens_of,
-    warn_in_worker,
 )
 
 Store = Literal["layers", "layers_float16", "mix", "none"]
@@ -66,11 +64,6 @@ _HELD: WeakKeyDictionary[Doc, dict[str, tuple[Embedded, set[Hashable]]]] = WeakK
 
 class DocLayers(Source):
     """The layers that are stored on a doc under `attr`, or held because the pipe stores nothing."""
-
-    restored = False  # whether `restore_vectors` reads the docs of this process, which is not forked
-
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"restored": self.attr in RESTORED}
 
     def hold(self, doc: Doc, layers: Floats3d, readers: Iterable[Hashable]) -> None:
         """Hold layers until each reader has released them, or the doc is gone. Without readers nothing is held."""
@@ -176,11 +169,8 @@ class ElmoPipe(TrainablePipe):
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
         """Process a stream of docs in batches of at most batch_size docs and max_batch_tokens tokens.
 
-        If a batch fails, its docs are run one by one, and the error handler is called for those that fail. Issues a
-        LostVectorsWarning in a worker process if `set_vectors` is on, and `restore_vectors` does not read the docs.
+        If a batch fails, its docs are run one by one, and the error handler is called for those that fail.
         """
-        if self.set_vectors:
-            warn_in_worker(self.source.restored or self.attr in RESTORED)
         batch: list[Doc] = []
         tokens = 0
         for doc in stream:
