@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from traceback import walk_stack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +9,6 @@ import numpy.typing as npt
 import srsly
 import torch
 from spacy.attrs import IS_SPACE
-from spacy.language import Language
 from spacy.tokens import Doc, Span
 from thinc.api import Model
 from thinc.types import Floats3d
@@ -18,7 +16,6 @@ from thinc.types import Floats3d
 from ..errors import SettingsError, shown
 from ..formats.characters import batch_to_ids_array
 from ..inference import CACHED_WORDS, Precision, token_batches
-from ..modules.loading import find_files
 from .shim import BiLMShim, read_saved, refusing_damage
 from .span_getters import build_sentences
 from .types import BiLMModel, SpanGetter, is_whole
@@ -70,8 +67,8 @@ def build_bilm(
         "en_core", or the name of a published biLM that was downloaded or of one in an installed package; null: the two
         files.
 
-    Raises SettingsError if a setting cannot be used, and if stateful and trainable are both true. In `nlp.add_pipe` it
-    raises ElmoError if there is no such biLM. A config may be that of a saved pipeline, which has its own weights.
+    Raises SettingsError if a setting cannot be used, and if stateful and trainable are both true. The biLM is looked
+    for when it is first needed: a config may be that of a saved pipeline, which has its own weights.
     """
     if get_spans is not None and not callable(get_spans):
         raise SettingsError(
@@ -86,11 +83,6 @@ def build_bilm(
             "null: that of its files."
         )
     shim = BiLMShim(options_file, weight_file, precision, cached_words, bilm)
-    # spaCy does not tell a factory whether `add_pipe` was called with settings, or a config is read, whose pipe may be
-    # loaded with weights of its own
-    callers = {frame.f_code for frame, _ in walk_stack(None)}
-    if Language.add_pipe.__code__ in callers and Language.from_config.__code__ not in callers:
-        find_files(options_file, weight_file, bilm)
     return Model(
         NAME,
         forward,

@@ -1,13 +1,15 @@
 """The extension attributes `token._.elmo`, `doc._.elmo_layers` and so on: what a doc stores, and how it is read.
 
 The values are plain arrays in doc.user_data, under the keys that spaCy uses for values of extension attributes. So
-to_bytes, pickle and DocBin save them, and spaCy's own tools recognise them.
+to_bytes, pickle and DocBin save them, and spaCy's own tools recognise them. Layers that only listeners need are held
+beside the doc: nobody writes them, and they go with the doc. A listener reads what is held, else what is stored.
 """
 
 import keyword
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast, overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from spacy.attrs import IDX, LENGTH, ORTH
@@ -19,8 +21,12 @@ from thinc.types import Floats1d, Floats2d, Floats3d, FloatsXd
 
 from ..errors import NotEmbeddedError, SettingsError, shown
 from ..locks import Lock
+from ..models.listener import Upstream
 
 Part = Doc | Span | Token
+
+# The layers of each doc by attr that are held for listeners, and the ids of those that have not read them yet
+_HELD: WeakKeyDictionary[Doc, dict[str, tuple["Embedded", set[Hashable]]]] = WeakKeyDictionary()
 
 # suffixes of the keys. The last two cannot be part of an attribute's name, so that no other pipe uses the same keys
 LAYERS, VECTORS, MIX, TOKENS = "_layers", "", ":mix", ":tokens"
@@ -86,8 +92,23 @@ def mix(layers: Floats3d, weights: Any) -> Floats2d:
     return weighted
 
 
+def hold(doc: Doc, attr: str, layers: Floats3d, readers: Iterable[Hashable]) -> None:
+    """Hold layers until each reader has released them, or the doc is gone. Without readers nothing is held."""
+    if waiting := set(readers):
+        _HELD.setdefault(doc, {})[attr] = (Embedded(0, tokens_of(doc), layers, None, None), waiting)
+
+
+def _drop(doc: Doc, attr: str) -> None:
+    """Drop layers that are held, if any."""
+    held = _HELD.get(doc, {})
+    held.pop(attr, None)
+    if not held:
+        _HELD.pop(doc, None)
+
+
 def remove(doc: Doc, attr: str) -> None:
-    """Remove all that is stored on the doc under attr."""
+    """Remove all that is stored on the doc or held for it under attr."""
+    _drop(doc, attr)
     if doc.user_data:
         suffixes = LAYERS, VECTORS, MIX, TOKENS, NOTHING
         for start in _starts(doc, attr, *suffixes):
@@ -194,7 +215,7 @@ def _read(part: Doc | Span, attr: str, values_of: ValuesOf) -> Any:
     blocks = [block for block in found if block is not None]
     if not blocks:
         raise _not_embedded(doc, attr)
-    return follow(part, attr, blocks, values_of)
+    return _follow(part, attr, blocks, values_of)
 
 
 def _embedded(doc: Doc, attr: str, start: int | None) -> Embedded | None:
@@ -223,7 +244,7 @@ def _not_embedded(doc: Doc, attr: str) -> NotEmbeddedError:
     )
 
 
-def follow(part: Doc | Span, attr: str, blocks: Sequence[Embedded], values_of: ValuesOf) -> Any:
+def _follow(part: Doc | Span, attr: str, blocks: Sequence[Embedded], values_of: ValuesOf) -> Any:
     """Return the values of the part's tokens, from the embedded tokens that have the same characters.
 
     A token that is as it was has its own value. A token that was merged has the mean over its parts that are not
@@ -279,6 +300,31 @@ def _rows(doc: Doc, now: Any, block: Embedded) -> Iterator[tuple[int, list[int]]
         parts = {row: text[max(starts[row], 0) : max(ends[row], 0)] for row in range(a, b)}
         if all(get_string_id(word) == int(block.tokens[row, 0]) for row, word in parts.items()):
             yield i, [row for row, word in parts.items() if not word.isspace()]
+
+
+# What listeners read
+
+
+class DocLayers(Upstream):
+    """An elmo pipe as its listeners see it: what docs hold or store under its attr."""
+
+    def read(self, doc: Doc) -> Floats3d | None:
+        if self.attr not in _HELD.get(doc, {}):
+            return layers_of(doc, attr=self.attr, copy=False) if has_values(doc, attr=self.attr) else None
+        held, _ = _HELD[doc][self.attr]
+        if np.array_equal(held.tokens, tokens_of(doc)):
+            return cast(Floats3d, held.layers)
+        return cast(Floats3d, _follow(doc, self.attr, [held], lambda held, rows: held.layers[:, rows]))
+
+    def was_dropped(self, doc: Doc) -> bool:
+        return is_not_stored(doc, self.attr)
+
+    def release(self, doc: Doc, reader: Hashable) -> None:
+        if self.attr in _HELD.get(doc, {}):
+            waiting = _HELD[doc][self.attr][1]
+            waiting.discard(reader)
+            if not waiting:
+                _drop(doc, self.attr)
 
 
 # The extension attributes
@@ -338,8 +384,8 @@ def register(attr: str) -> None:
 def set_vector_hooks(doc: Doc, attr: str) -> None:
     """Set the hooks on a doc that has vectors under attr, and on its spans and tokens.
 
-    `doc.tensor`, which spaCy keeps better, would not do: spaCy prefers static vectors to it, counts whitespace, says that
-    a word is like itself in any context (1.0), and hands it to a Tok2VecListener.
+    `doc.tensor`, which spaCy keeps better, would not do: spaCy prefers static vectors to it, counts whitespace, finds a
+    word like itself in any context (1.0), and hands it to a Tok2VecListener.
     """
     for hooks in (doc.user_hooks, doc.user_span_hooks, doc.user_token_hooks):
         hooks["vector"] = partial(_vector, attr=attr)
@@ -394,8 +440,8 @@ def restore_vectors(docs: Iterable[Doc], attr: str = "elmo") -> Iterator[Doc]: .
 def restore_vectors(docs: Doc | Iterable[Doc], attr: str = "elmo") -> Doc | Iterator[Doc]:
     """Make `.vector`, `.has_vector`, `.vector_norm` and `.similarity` of docs and their parts come from ELMo again.
 
-    Docs from a DocBin, from Doc.from_bytes, from Doc.from_docs and from nlp.pipe with n_process need it: spaCy loses the
-    hooks of these docs, and often says so (W109).
+    Docs from a DocBin, from Doc.from_bytes, from Doc.from_docs and from nlp.pipe with n_process need it: spaCy loses
+    their hooks, and often says so (W109).
 
     docs: a doc that an elmo pipe has annotated, or a stream of such docs, such as nlp.pipe(texts, n_process=2), which
         are returned as they were given. Raises NotEmbeddedError if a doc has no vectors under attr.

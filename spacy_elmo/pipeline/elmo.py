@@ -8,13 +8,11 @@ order. A frozen biLM predicts, and the listeners read its layers from the docs. 
 
 import json
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, get_args
-from weakref import WeakKeyDictionary
 
-import numpy as np
 import srsly
 from spacy.language import Language
 from spacy.pipeline import EntityLinker, TrainablePipe
@@ -37,64 +35,14 @@ from ..errors import (
 from ..inference import LayerCache
 from ..inference.packing import trim
 from ..models.bilm import load_model
-from ..models.listener import Replacement, Source, Step, Upstream, listeners_in
+from ..models.listener import Replacement, Step, link_of, listeners_in
 from ..models.shim import Use, bilm_shims, refusing_damage
 from ..models.types import BiLMModel, is_number
 from ..modules.loading import OPTIONS, card_language, find_bilm
-from .attributes import (
-    Embedded,
-    annotate,
-    follow,
-    has_values,
-    is_not_stored,
-    layers_of,
-    mix_parameters,
-    register,
-    set_vector_hooks,
-    tokens_of,
-)
+from .attributes import DocLayers, annotate, hold, mix_parameters, register, set_vector_hooks
 
 Store = Literal["layers", "layers_float16", "mix", "none"]
 TRIM_EVERY = 50  # updates. glibc may hold a GB of freed memory after some hundreds; returning it takes some 30 ms
-
-# The layers of each doc by attr that are held, not stored, and the ids of the listeners that have not read them yet.
-# They are not in doc.user_data, so that nobody writes them; they go with the doc.
-_HELD: WeakKeyDictionary[Doc, dict[str, tuple[Embedded, set[Hashable]]]] = WeakKeyDictionary()
-
-
-class DocLayers(Source):
-    """The layers that are stored on a doc under `attr`, or held because the pipe stores nothing."""
-
-    def hold(self, doc: Doc, layers: Floats3d, readers: Iterable[Hashable]) -> None:
-        """Hold layers until each reader has released them, or the doc is gone. Without readers nothing is held."""
-        if waiting := set(readers):
-            _HELD.setdefault(doc, {})[self.attr] = (Embedded(0, tokens_of(doc), layers, None, None), waiting)
-
-    def drop(self, doc: Doc) -> None:
-        """Drop layers that are held, if any."""
-        held = _HELD.get(doc, {})
-        held.pop(self.attr, None)
-        if not held:
-            _HELD.pop(doc, None)
-
-    def release(self, doc: Doc, reader: Hashable) -> None:
-        if self.attr in _HELD.get(doc, {}):
-            waiting = _HELD[doc][self.attr][1]
-            waiting.discard(reader)
-            if not waiting:
-                self.drop(doc)
-
-    def was_dropped(self, doc: Doc) -> bool:
-        return is_not_stored(doc, self.attr)
-
-    def read(self, doc: Doc) -> Floats3d | None:
-        if self.attr not in _HELD.get(doc, {}):
-            return layers_of(doc, attr=self.attr, copy=False) if has_values(doc, attr=self.attr) else None
-        held, _ = _HELD[doc][self.attr]
-        if np.array_equal(held.tokens, tokens_of(doc)):
-            layers: Floats3d = held.layers
-            return layers
-        return follow(doc, self.attr, [held], lambda held, rows: held.layers[:, rows])  # type: ignore[no-any-return]
 
 
 class ElmoPipe(TrainablePipe):
@@ -138,18 +86,17 @@ class ElmoPipe(TrainablePipe):
         self.scalar_mix_parameters = scalar_mix_parameters
         self.max_batch_tokens, self.learn_rate_factor = max_batch_tokens, learn_rate_factor
         self.cache = LayerCache(cache_mb * 2**20, cache_file)
-        self.source = DocLayers(name, attr, model)
+        self.upstream = DocLayers(name, attr, model)
         self._warned_of_no_listener = False
         self._n_updates = 0
         self._listener_map: dict[str, list[BiLMModel]] = {}
-        self._before: list[str] = []  # names of the elmo pipes before this one, in the linking that is valid
-        self._found_by: list[str] = []  # those that have shown themselves since then
+        self._found_by: list[str] = []  # the elmo pipes before this one that have shown themselves since a linking
         self.listener_map = {}
         self._connect()
 
     def _connect(self) -> None:
-        """Pass the settings to the model, and the model to the source."""
-        self.source.model = self.model
+        """Pass the settings to the model, and the model to the listeners."""
+        self.upstream.model, self.upstream.tuned = self.model, not self.frozen
         for shim in bilm_shims(self.model):
             shim.truncated.where = f"the pipe's n_truncated: nlp.get_pipe({self.name!r}).n_truncated"
             shim.use = Use(
@@ -206,6 +153,19 @@ class ElmoPipe(TrainablePipe):
         Issues an UnusedLayersWarning if store is "none" and there are no listeners.
         """
         docs = list(docs)
+        self._annotate(docs, scores, held=self.store == "none")
+        if docs and self.store == "none" and not self.upstream.links and not self._warned_of_no_listener:
+            self._warned_of_no_listener = True
+            warnings.warn(
+                f'the pipe {self.name!r} has store = "none", but no component listens to it: what it computes '
+                'is dropped. Set store to "layers", or remove the pipe. This warning is given once.',
+                UnusedLayersWarning,
+                stacklevel=2,
+            )
+
+    def _annotate(self, docs: Sequence[Doc], scores: Sequence[Floats3d], *, held: bool) -> None:
+        """Store the layers or their mix, as `store` says. held: whether listeners read them beside the doc."""
+        self._relink()
         for doc, layers in zip(docs, scores, strict=True):
             parameters = self.scalar_mix_parameters
             if parameters is not None and len(parameters) != len(layers):
@@ -217,20 +177,8 @@ class ElmoPipe(TrainablePipe):
             annotate(doc, self.attr, layers, weights, self.store)
             if self.set_vectors:
                 set_vector_hooks(doc, self.attr)
-        self._relink()
-        readers = [upstream.id for upstream in self.upstreams]
-        for doc, layers in zip(docs, scores):
-            self.source.drop(doc)
-            if self.store == "none":
-                self.source.hold(doc, layers, readers)
-        if docs and self.store == "none" and not readers and not self._warned_of_no_listener:
-            self._warned_of_no_listener = True
-            warnings.warn(
-                f'the pipe {self.name!r} has store = "none", but no component listens to it: what it computes '
-                'is dropped. Set store to "layers", or remove the pipe. This warning is given once.',
-                UnusedLayersWarning,
-                stacklevel=2,
-            )
+            if held:
+                hold(doc, self.attr, layers, [link.id for link in self.upstream.links])
 
     # Links with listeners: what spaCy calls is in spacy.ty.ListenedToComponent
 
@@ -243,12 +191,13 @@ class ElmoPipe(TrainablePipe):
     def listener_map(self, listeners: dict[str, list[BiLMModel]]) -> None:
         # The listeners of disabled components are fed nevertheless, because spaCy does not link the pipeline again when
         # it enables them. Those that ask for another name than the pipe now has are fed no more.
-        for upstream in self.upstreams:
-            if not upstream.accepts(self.name):
-                upstream.unbind(self.source)
+        for link in list(self.upstream.links):
+            if not link.accepts(self.name):
+                link.unbind(self.upstream)
         self._listener_map = listeners
-        self._before, self._found_by = self._found_by, []
-        self.source.name = self.name
+        self.upstream.rivals, self._found_by = self._found_by, []
+        self.upstream.compared.clear()
+        self.upstream.name = self.name
         replacement = Replacement(self.name)
         self.model.attrs["replace_listener_cfg"] = replacement.config
         self.model.attrs["replace_listener"] = replacement.model
@@ -266,7 +215,7 @@ class ElmoPipe(TrainablePipe):
         model = getattr(component, "model", None)
         if isinstance(model, Model):
             for listener in listeners_in(model):
-                if listener.attrs["upstream"].accepts(self.name):
+                if link_of(listener).accepts(self.name):
                     self.add_listener(listener, component.name)
 
     def add_listener(self, listener: BiLMModel, component_name: str) -> None:
@@ -277,15 +226,15 @@ class ElmoPipe(TrainablePipe):
         self._bind(listener)
 
     def _bind(self, listener: BiLMModel) -> None:
-        upstream: Upstream = listener.attrs["upstream"]
-        if upstream.source is not None and upstream.source is not self.source:
-            upstream.source.name_weights([listener])  # the listener was trained with them
-        upstream.bind(self.source, self._before)
+        link = link_of(listener)
+        if link.upstream is not None and link.upstream is not self.upstream:
+            link.upstream.name_weights([listener])  # the listener was trained with them
+        link.bind(self.upstream)
 
     def _relink(self) -> None:
         """Bind listeners again that are bound to the pipe of another pipeline, which shares their component."""
         for listener in self.listeners:
-            if listener.attrs["upstream"].source is not self.source:
+            if link_of(listener).upstream is not self.upstream:
                 self._bind(listener)
 
     def remove_listener(self, listener: BiLMModel, component_name: str) -> bool:
@@ -294,7 +243,7 @@ class ElmoPipe(TrainablePipe):
         others = [known for known in listeners if known is not listener]
         if len(others) == len(listeners):
             return False
-        listener.attrs["upstream"].unbind(self.source)
+        link_of(listener).unbind(self.upstream)
         self._listener_map[component_name] = others
         if not others:
             del self._listener_map[component_name]
@@ -309,11 +258,6 @@ class ElmoPipe(TrainablePipe):
     def listening_components(self) -> list[str]:
         return list(self._listener_map)
 
-    @property
-    def upstreams(self) -> set[Upstream]:
-        """Those of all listeners, also of components that were disabled when spaCy linked the pipeline."""
-        return _upstreams_of(self.listeners) | set(self.source.upstreams)
-
     # Training
 
     def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
@@ -321,7 +265,6 @@ class ElmoPipe(TrainablePipe):
         self.model.initialize()
         for shim in bilm_shims(self.model):
             shim.train_all()  # gradual unfreezing in an earlier training may have left out parts
-            self.source.layers = shim.options.layers
         for name, component in nlp.components if nlp is not None else []:
             if name in self._listener_map and isinstance(component, EntityLinker):
                 raise SettingsError(
@@ -358,42 +301,39 @@ class ElmoPipe(TrainablePipe):
             )
         if self.frozen:
             self.cache.open()
-        upstreams = self.upstreams
-        if self.frozen or not upstreams:
+        self._relink()
+        if self.frozen or not self.upstream.links:
             self.set_annotations(docs, self.predict(docs))
             return losses
-        self._relink()
-        if self.source.step is not None:
-            self.source.step.end()
-        # the last component, and those whose place in the pipeline is not known
-        last = _upstreams_of(next(reversed(self._listener_map.values()), []))
-        last |= upstreams - _upstreams_of(self.listeners)
-        self.source.step = Step(self.model, docs, [upstream.id for upstream in last])
-        self.source.changes = True
-        self.set_annotations(docs, list(self.source.step.layers))
+        if self.upstream.step is not None:
+            self.upstream.step.end()
+        # awaited are those of the last component, and those whose place in the pipeline is not known
+        earlier = {link_of(listener) for listeners in list(self._listener_map.values())[:-1] for listener in listeners}
+        self.upstream.step = Step(self.model, docs, [link.id for link in set(self.upstream.links) - earlier])
+        self._annotate(docs, self.upstream.step.layers, held=True)
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
         """Apply the gradients of the listeners with this optimizer, unless the biLM is frozen."""
         if self.frozen:
             return
-        if self.source.step is None:
+        if self.upstream.step is None:
             self.model.finish_update(sgd)
         else:
-            self.source.step.finish(sgd)
+            self.upstream.step.finish(sgd)
 
     # Saving and loading
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save options and weights. Raises ElmoError before anything is written, if the biLM's files are missing."""
         self.model.initialize()
-        self.source.name_weights(self.listeners)
+        self.upstream.name_weights(self.listeners)
         super().to_disk(path, exclude=exclude)
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Return options and weights as bytes, the same before and after use. Raises ElmoError as `to_disk` does."""
         self.model.initialize()
-        self.source.name_weights(self.listeners)
+        self.upstream.name_weights(self.listeners)
         saved: bytes = super().to_bytes(exclude=exclude)
         return saved
 
@@ -423,6 +363,7 @@ class ElmoPipe(TrainablePipe):
     def _load(self, parts: dict[str, Any], load_vocab: Callable[[Vocab], object], exclude: Iterable[str]) -> None:
         """Load the parts of a saved pipe, all or none. Its cfg is empty: the settings are those of the config."""
         names = parts.keys() - set(exclude)
+        self.upstream.compared.clear()
         if "vocab" in names:
             load_vocab(Vocab())  # it raises here if the data are damaged, before anything of the pipe is changed
         if "model" in names:
@@ -435,12 +376,12 @@ class ElmoPipe(TrainablePipe):
     @property
     def width(self) -> int | None:
         """Width of the vectors. None if a model of another kind does not tell. Raises ElmoError if a file is wrong."""
-        return self.source.width
+        return self.upstream.width
 
     @property
     def layers(self) -> int | None:
         """Number of layers, layer 0 included. None if the model is not a BiLM. Raises ElmoError if a file is wrong."""
-        return next((shim.options.layers for shim in bilm_shims(self.model)), None)
+        return self.upstream.layers
 
     @property
     def n_truncated(self) -> int:
@@ -459,10 +400,6 @@ class ElmoPipe(TrainablePipe):
             sizes = "layers and width unknown"
         listen = f", listening_components={names}" if (names := self.listening_components) else ""
         return f"<{type(self).__name__} {self.name!r}: attr={self.attr!r}, {sizes}, frozen={self.frozen}{listen}>"
-
-
-def _upstreams_of(listeners: Iterable[BiLMModel]) -> set[Upstream]:
-    return {listener.attrs["upstream"] for listener in listeners}
 
 
 def _refuse_same_attr(attr: str, pipe: str, other: str) -> None:

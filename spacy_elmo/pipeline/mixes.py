@@ -13,6 +13,7 @@ from thinc.api import Model, to_numpy
 from ..errors import CommandError
 from ..formats.paths import expanded
 from ..models.listener import NAME as LISTENER
+from ..models.listener import link_of
 from ..models.scalar_mix import NAME, softmax
 
 
@@ -68,7 +69,7 @@ def _mixes(model: Model[Any, Any]) -> Iterator[tuple[str, Model[Any, Any], str]]
     for node in nodes:
         for before, after in zip(node.layers, node.layers[1:]):
             if after.name == NAME:
-                sources[id(after)] = before.attrs["upstream"].name if before.name == LISTENER else "biLM"
+                sources[id(after)] = link_of(before).name if before.name == LISTENER else "biLM"
     for node in nodes:
         if node.name == NAME:
             yield places.get(id(node), "mix"), node, sources.get(id(node), "")

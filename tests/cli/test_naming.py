@@ -144,7 +144,7 @@ def test_a_name_that_can_not_be_used(reason: str, package: Path, monkeypatch: py
         for part in parts:
             assert part.replace(" ", "") in output.replace(" ", ""), command  # messages are wrapped anywhere
     assert sorted(Path().iterdir()) == before
-    for use in (lambda: ElmoEmbedder(name), lambda: pipeline(name)):
+    for use in (lambda: ElmoEmbedder(name), lambda: pipeline(name)("Paris")):
         with pytest.raises(ElmoError, match=re.escape(parts[0])):
             use()
 

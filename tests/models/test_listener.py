@@ -1,6 +1,5 @@
 """Components that train on [x; ELMo] through listeners, on a frozen biLM."""
 
-import copy
 import logging
 import pickle
 from pathlib import Path
@@ -466,13 +465,3 @@ def test_a_model_of_ones_own(tmp_path: Path) -> None:
     nlp.remove_pipe("elmo")
     nlp.to_disk(tmp_path / "b")
     assert output(spacy.load(tmp_path / "b")) == said
-
-
-def test_copies_with_their_pipe_are_fed_if_the_listener_was() -> None:
-    nlp = with_tasks("tagger")
-    [upstream] = nlp.get_pipe("elmo").upstreams
-    alone = copy.deepcopy(upstream)  # as spaCy copies a component for rehearsing
-    assert (alone.source, set(upstream.source.upstreams)) == (upstream.source, {upstream})
-    source, fed, unfed = copy.deepcopy([upstream.source, upstream, alone])
-    assert (fed.source, unfed.source) == (source, source)
-    assert set(source.upstreams) == {fed}

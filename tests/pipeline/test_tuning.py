@@ -592,7 +592,7 @@ def test_a_step_that_a_thread_left_open_ends_when_the_weights_are_used() -> None
 
     def leave_open() -> None:
         nlp.update(gold, sgd=False)
-        nlp.get_pipe("elmo").source.step._optimizer = optimizer
+        nlp.get_pipe("elmo").upstream.step._optimizer = optimizer
 
     thread = threading.Thread(target=leave_open)
     thread.start()
