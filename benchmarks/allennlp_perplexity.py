@@ -66,7 +66,7 @@ def compare(bilm: str, text: Path, n_sentences: int) -> tuple[Score, list[float]
     """Return our score, and the perplexities with AllenNLP's activations: forward, backward and mean."""
     folder = find_bilm(bilm)
     model = LanguageModel.load(bilm)
-    _, arrays = read_softmax((softmax_folder(bilm) or folder) / SOFTMAX)
+    arrays = read_softmax((softmax_folder(bilm) or folder) / SOFTMAX)
     weight, bias = (arrays[name].astype(np.float64) for name in ("weight", "bias"))
     sentences = list(islice(read_sentences(text, None, Report()), n_sentences))
     ours, sums = score_text(model, sentences), np.zeros(2)

@@ -50,8 +50,8 @@ PRETRAIN = {"bilm.lstm.dim": "128", "bilm.lstm.projection_dim": "64", "corpus.sh
 PRETRAIN |= {"bilm.char_cnn.filters": "[[1, 16], [2, 16], [3, 32], [4, 64]]", "training.schedule.warmup_steps": "3"}
 PRETRAIN |= {"vocabulary.size": "2000", "vocabulary.min_count": "1", "training.streams": "16"}
 PRETRAIN |= {"training.total_tokens": "3200", "training.precision": "float32", "training.softmax.kind": "sampled"}
-PRETRAIN |= {"training.softmax.negatives": "256", "training.softmax.cutoffs": "[200, 800]"}
-PRETRAIN |= {"training.optimizer.name": "adamw", "training.optimizer.learning_rate": "0.004"}
+PRETRAIN |= {"training.softmax.negatives": "256", "training.optimizer.name": "adamw"}
+PRETRAIN |= {"training.optimizer.learning_rate": "0.004"}
 PRETRAIN |= {f"evaluation.{name}": n for name, n in {"every": "5", "checkpoint_every": "5", "sentences": "50"}.items()}
 ADAGRAD = {"name": "adagrad", "learning_rate": "0.2", "clip_norm": "10.0", "loss_scale": "20.0"}
 ADAGRAD = {f"training.optimizer.{name}": value for name, value in ADAGRAD.items()}
@@ -60,14 +60,12 @@ NETWORKS = {
     "no projection float32": {"bilm.lstm.projection_dim": "128"},
     "projection bfloat16": {"training.precision": "bfloat16"},
     "full": {"training.softmax.kind": "full"},
-    "adaptive": {"training.softmax.kind": "adaptive"},
     "adagrad": ADAGRAD,
     "full, adagrad": {"training.softmax.kind": "full"} | ADAGRAD,
     "muon": {"training.optimizer.name": "muon"},
     "muon, bfloat16": {"training.optimizer.name": "muon", "training.precision": "bfloat16"},
     "dropout, accumulate": {"training.dropout": "0.1", "training.accumulate": "2"},
     "weight decay, cosine": {"training.optimizer.weight_decay": "0.1", "training.schedule.kind": "cosine"},
-    "adaptive, bfloat16": {"training.softmax.kind": "adaptive", "training.precision": "bfloat16"},
     "four workers": {"training.workers": "4"},
 }
 

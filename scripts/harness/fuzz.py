@@ -42,7 +42,7 @@ from spacy.tokens import Doc
 from spacy_elmo import formats
 from spacy_elmo.errors import ElmoError
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
+from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.language_model import read_output_layer, write_output_layer
 
 SECONDS, BYTES = 20, 2 * 2**30  # of processor time and of memory, for one input
@@ -225,15 +225,11 @@ def weights(folder: Path) -> Target:
     return hdf5_target(valid, lambda path: formats.read_weights(path, OPTIONS))
 
 
-def softmax(folder: Path, layer: Softmax | AdaptiveSoftmax | None = None) -> Target:
-    layer = layer or Softmax(30, 8)
+def softmax(folder: Path) -> Target:
+    layer = Softmax(30, 8)
     layer.reset_parameters(generator=torch.Generator().manual_seed(0))
     write_output_layer(folder / "softmax.hdf5", layer, np.float32)
     return hdf5_target((folder / "softmax.hdf5").read_bytes(), read_output_layer)
-
-
-def adaptive(folder: Path) -> Target:
-    return softmax(folder, AdaptiveSoftmax(30, 16, (5, 15)))
 
 
 def vectors(folder: Path) -> Target:
@@ -314,8 +310,7 @@ def changed_message(data: bytes, random: Random) -> bytes:
 
 
 TARGETS: dict[str, Callable[[Path], Target]] = {
-    function.__name__: function
-    for function in (options, weights, softmax, adaptive, vectors, pipeline_bytes, pipeline_folders)
+    function.__name__: function for function in (options, weights, softmax, vectors, pipeline_bytes, pipeline_folders)
 }
 
 

@@ -22,7 +22,6 @@ from spacy.tokens import Doc, Span, Token
 from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError
 from ..modules.loading import EMBEDDED
-from ..modules.softmax import Softmax
 from ..pipeline.mixes import LearnedMix, learned_mixes
 from ..pipeline.saved import known_bilm, load_pipe
 from ..pretraining.language_model import LanguageModel, has_softmax
@@ -116,7 +115,7 @@ def explore(
     msg.text("Open it in a browser: double-click the file, or press Ctrl+O there. It needs no network.")
     if predictions and not can_predict:
         hint = f": pip install ./packages/{name}_softmax" if name == EMBEDDED else ""
-        msg.warn(f"{name} has no softmax (or an adaptive one), so the page predicts no words{hint}.")
+        msg.warn(f"{name} has no softmax, so the page predicts no words{hint}.")
 
 
 OF_SENTENCE = "of_sentence"  # key of a doc's user_data: what colours all words of a sentence, by the attributes' names
@@ -157,17 +156,16 @@ def _pack_bilm(choice: BiLMChoice, predictions: bool) -> tuple[str, bool]:
     """Return a biLM's weights and its softmax, as the page unpacks them, gzip in base64; and whether it has the latter.
 
     Matrices of few bits become whole numbers of 8 bits with a step for each output, which is exact. Others are rounded
-    to 16 bits. Of an adaptive softmax there is nothing.
+    to 16 bits.
     """
     options, weights = choice.load_arrays()
     words = None
     name = choice.model or EMBEDDED if choice.saved_pipeline is None else known_bilm(options, weights)
     if predictions and name is not None and has_softmax(name):
         model = LanguageModel.load(name)
-        if isinstance(model.softmax, Softmax):
-            words = model.words[:PREDICTED_WORDS]
-            rows = {name: values[:PREDICTED_WORDS].numpy() for name, values in model.softmax.state_dict().items()}
-            weights |= {f"softmax.{name}": values for name, values in rows.items()}
+        words = model.words[:PREDICTED_WORDS]
+        rows = {name: values[:PREDICTED_WORDS].numpy() for name, values in model.softmax.state_dict().items()}
+        weights |= {f"softmax.{name}": values for name, values in rows.items()}
     header, data = [], []
     for name, values in weights.items():
         lstm = name.startswith("lstm.")

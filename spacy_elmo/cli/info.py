@@ -346,12 +346,8 @@ def _softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
     from ..pretraining.language_model import WORDS
     from ..pretraining.vocabulary import read_words
 
-    cutoffs, arrays = read_softmax(path)
+    arrays = read_softmax(path)
     n_words, width = arrays["weight"].shape
-    kind = "one vector for each word"
-    if cutoffs is not None:
-        n_words = cutoffs[-1] + len(arrays[f"words.{len(cutoffs) - 1}"])
-        kind = "adaptive, clusters from word " + " and ".join(f"{cutoff:,}" for cutoff in cutoffs)
     words, told = path.with_name(WORDS), "not there: the softmax can't be used without its words"
     expected = n_words, width if options is None else options.projection_dim
     if words.exists():
@@ -363,7 +359,7 @@ def _softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
             f"{expected[0]:,} words, of {expected[1]} values, the biLM's projection_dim: use files of the same model."
         )
     return [
-        ("softmax", kind),
+        ("softmax", "one vector for each word"),
         ("words", f"{n_words:,}"),
         ("vectors", f"{width:,}"),
         ("parameters", f"{sum(values.size for values in arrays.values()):,}"),

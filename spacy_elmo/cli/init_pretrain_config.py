@@ -10,11 +10,11 @@ import typer
 from spacy.cli._util import Arg, Opt
 
 from ..errors import CommandError, CorpusError
+from ..formats.softmax import read_softmax
 from ..modules.loading import files_of
-from ..modules.softmax import AdaptiveSoftmax
 from ..pretraining.config import PathSettings, PretrainConfig, commented, to_config, to_text
 from ..pretraining.folder import find_init
-from ..pretraining.language_model import SOFTMAX, WORDS, no_softmax, read_output_layer
+from ..pretraining.language_model import SOFTMAX, WORDS, no_softmax
 from ..pretraining.presets import Size, config_of_size, enough_sentences, enough_tokens, fit, tuning_config
 from ..pretraining.text import count_text
 from ..pretraining.vocabulary import read_words
@@ -106,14 +106,12 @@ def init_pretrain_config(
 
 
 def _with_words_of(folder: Path, settings: PretrainConfig) -> PretrainConfig:
-    """Return settings whose softmax fits that of a biLM to tune: adaptive, or full if it predicts few words."""
+    """Return settings whose softmax fits that of a biLM to tune: full, if it predicts few words."""
     softmax = settings.training.softmax
     if not (folder / WORDS).is_file():
         return settings  # without words its softmax is not used either
-    layer = read_output_layer(folder / SOFTMAX)
-    if isinstance(layer, AdaptiveSoftmax):
-        softmax = replace(softmax, kind="adaptive", cutoffs=tuple(layer.cutoffs))
-    elif len(read_words(folder / WORDS)) < softmax.negatives:
+    read_softmax(folder / SOFTMAX)  # so that a bad one is refused now
+    if len(read_words(folder / WORDS)) < softmax.negatives:
         softmax = replace(softmax, kind="full")
     return replace(settings, training=replace(settings.training, softmax=softmax))
 

@@ -1,8 +1,6 @@
-"""The biLM's output layers, which both directions share, and their losses: full, sampled and adaptive softmax."""
+"""The biLM's output layer, which both directions share, and its losses: full and sampled softmax."""
 
 import math
-from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -10,8 +8,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from ..errors import SettingsError
-from ..formats.softmax import DIVISOR, adaptive_shapes
 from ..kernels import address
 from .loops import NAMES, loops, triton_kernels
 
@@ -20,7 +16,6 @@ BLOCK_ROWS = 64  # of logits that `Softmax.loss` computes at a time: with 50,000
 # (measured). With more than 8,192 sampled words a block has fewer rows.
 MAX_BLOCK_ROWS, MIN_BLOCK_ROWS, MAX_BLOCK_LOGITS = 1280, 64, 1280 << 13
 GPU_BLOCKS = 16  # of these blocks at a time on a GPU, which has no such cache, but must be kept busy
-MAX_LOGITS = 1 << 22  # that `AdaptiveSoftmax.loss` computes at a time: 17 MB of float32
 
 
 class Softmax(nn.Module):
@@ -239,124 +234,3 @@ class LogUniform:
         """
         self._log_miss = self._log_miss.to(words.device)
         return torch.log(-torch.expm1(n_draws * self._log_miss[words])).float()
-
-
-class AdaptiveSoftmax(nn.Module):
-    """Exact log probabilities over all words, as torch.nn.AdaptiveLogSoftmaxWithLoss with a bias computes them.
-
-    The parameters are `weight`, `bias`, `down` and `words` (see `adaptive_shapes`). Vocabulary and x: as in `Softmax`.
-
-    cutoffs: rank of the first word of each cluster, counted from 0, in rising order.
-
-    Raises SettingsError if a cluster has no word, or vectors of width 0.
-    """
-
-    def __init__(self, n_words: int, projection_dim: int, cutoffs: Sequence[int]) -> None:
-        super().__init__()
-        check_cutoffs(n_words, projection_dim, cutoffs)
-        self.n_words, self.projection_dim, self.cutoffs = n_words, projection_dim, list(cutoffs)
-        empty = {name: torch.empty(shape) for name, shape in self._shapes().items()}
-        self.weight, self.bias = nn.Parameter(empty["weight"]), nn.Parameter(torch.zeros_like(empty["bias"]))
-        self.down = nn.ParameterList([empty[f"down.{i}"] for i in range(len(cutoffs))])
-        self.words = nn.ParameterList([empty[f"words.{i}"] for i in range(len(cutoffs))])
-
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        return adaptive_shapes(self.n_words, self.projection_dim, self.cutoffs)
-
-    @torch.no_grad()
-    def reset_parameters(
-        self, log_probabilities: Tensor | None = None, generator: torch.Generator | None = None
-    ) -> None:
-        """Initialise the weights uniformly in ±1 / sqrt(width of the input), as torch does for linear layers.
-
-        log_probabilities: *Shape:* (n_words,), logarithms of the words' frequencies. The biases become those of the
-            frequent words and of the clusters. None: the biases become 0.
-        """
-        for weight in (self.weight, *self.down, *self.words):
-            bound = weight.shape[1] ** -0.5
-            weight.uniform_(-bound, bound, generator=generator)
-        if log_probabilities is None:
-            self.bias.zero_()
-            return
-        bounds = [*self.cutoffs, self.n_words]
-        clusters = [log_probabilities[start:stop].logsumexp(0, keepdim=True) for start, stop in pairwise(bounds)]
-        self.bias.copy_(torch.cat([log_probabilities[: self.cutoffs[0]], *clusters]))
-
-    def log_probabilities(self, x: Tensor) -> Tensor:
-        """Return the logarithms of all words' probabilities, *Shape:* (rows, n_words). x: (rows, projection_dim)."""
-        first, n_frequent = F.log_softmax(F.linear(x, self.weight) + self.bias, 1), self.cutoffs[0]
-        within = [F.log_softmax(F.linear(F.linear(x, down), words), 1) for down, words in zip(self.down, self.words)]
-        clusters = [first[:, n_frequent + i, None] + log_p for i, log_p in enumerate(within)]
-        return torch.cat([first[:, :n_frequent], *clusters], 1)
-
-    def forward(self, x: Tensor, targets: Tensor, matmul_dtype: torch.dtype | None = None) -> Tensor:
-        """Return -log p(target) in nats, *Shape:* (rows,), differentiable. Parameters: as in `adaptive_losses`."""
-        return adaptive_losses(list(self.parameters()), self.cutoffs, x, targets, matmul_dtype)
-
-    @torch.no_grad()
-    def loss(self, x: Tensor, targets: Tensor) -> Tensor:
-        """Return what `forward` does, in blocks of rows to bound the memory. It is not differentiable."""
-        widest = max(shape[0] for shape in self._shapes().values())
-        rows = max(1, MAX_LOGITS // widest)
-        return torch.cat([self(*block) for block in zip(x.split(rows), targets.split(rows))])
-
-
-def check_cutoffs(n_words: int, projection_dim: int, cutoffs: Sequence[int]) -> None:
-    """Raise SettingsError if a cluster has no word, or vectors of width 0. cutoffs: as for `AdaptiveSoftmax`."""
-    bounds = [0, *cutoffs, n_words]
-    if not cutoffs or any(start >= stop for start, stop in pairwise(bounds)):
-        raise SettingsError(
-            f"training.softmax.cutoffs is {list(cutoffs)}, but the vocabulary has {n_words} words. Expected one number "
-            f"or more, from 1 to {n_words - 1}, each larger than the one before: lower or leave out the last, or give "
-            "a larger vocabulary."
-        )
-    if projection_dim < DIVISOR:
-        raise SettingsError(
-            f"projection_dim is {projection_dim}, too small for an adaptive softmax: its first cluster has a "
-            'quarter of that width. Expected 4 or more, or set training.softmax.kind to "sampled" or "full".'
-        )
-    least = DIVISOR ** len(cutoffs)
-    if projection_dim < least:
-        most = max(n for n in range(len(cutoffs)) if projection_dim >= DIVISOR**n)
-        raise SettingsError(
-            f"training.softmax.cutoffs has {len(cutoffs)} numbers, too many for a projection_dim of {projection_dim}: "
-            f"each cluster has a quarter of the width before it. Expected {most} at most, or a projection_dim of "
-            f"{least:,} or more."
-        )
-
-
-def adaptive_losses(
-    parameters: Sequence[Tensor], cutoffs: Sequence[int], x: Tensor, targets: Tensor, matmul_dtype: torch.dtype | None
-) -> Tensor:
-    """Return -log p(target) in nats, *Shape:* (rows,), differentiable with respect to `parameters` and `x`.
-
-    The parameters are arguments, because each thread of a training step differentiates with respect to its own copies.
-    torch.func.functional_call would exchange the parameters of the module for all threads.
-
-    parameters: weight, bias, down and words, in the order of AdaptiveSoftmax.parameters().
-    matmul_dtype: type of the matrix multiplications; None: the type of x.
-    """
-    matmul_dtype = matmul_dtype or x.dtype
-    weight, bias, *tails = parameters
-    n_clusters, n_frequent = len(cutoffs), cutoffs[0]
-    log_p = F.log_softmax(_matmul(x, weight, matmul_dtype) + bias, 1)
-    # 0 for frequent words, i + 1 for words of cluster i
-    cluster = torch.bucketize(targets, torch.tensor(cutoffs, device=targets.device), right=True)
-    column = torch.where(cluster == 0, targets, n_frequent + cluster - 1)
-    losses = -log_p.gather(1, column[:, None])[:, 0]
-    for i in range(n_clusters):
-        rows = torch.nonzero(cluster == i + 1)[:, 0]  # may be empty: then the cluster's gradients are 0
-        logits = _matmul(_matmul(x[rows], tails[i], matmul_dtype), tails[n_clusters + i], matmul_dtype)
-        within = F.cross_entropy(logits, targets[rows] - cutoffs[i], reduction="none")
-        losses = losses.index_add(0, rows, within)
-    return losses
-
-
-def _matmul(x: Tensor, weight: Tensor, matmul_dtype: torch.dtype) -> Tensor:
-    """Return x weight^T in the type of x, multiplied in another type."""
-    return F.linear(x.to(matmul_dtype), weight.to(matmul_dtype)).to(x.dtype)
-
-
-# Both have n_words, projection_dim, reset_parameters(log_probabilities, generator) and loss(x, targets). The sampled
-# softmax is a training loss of Softmax, not a class of its own.
-OutputLayer = Softmax | AdaptiveSoftmax

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields, is_dataclass
 from difflib import get_close_matches
-from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, get_args
 
 from thinc.api import Config
@@ -64,15 +63,11 @@ def _checked(key: str, value: Any, entry: Field[Any]) -> Any:
     if kind is str:
         expected = "one of " + ", ".join(f'"{choice}"' for choice in choices) if choices else "text in quotes"
         fits = isinstance(value, str) and (value in choices if choices else value != "" and "\0" not in value)
-    elif kind in _MOST:
+    else:
         told = " and ".join(_BOUNDS[name][0].format(f"{bound:,}") for name, bound in bounds)
         expected = f"a {'whole ' * (kind is int)}number, {told}"
         fits = isinstance(value, int | kind) and not isinstance(value, bool) and abs(value) <= _MOST[kind]
         fits = fits and all(_BOUNDS[name][1](value, bound) for name, bound in bounds)
-    else:
-        kind, expected = tuple, "a list of whole numbers, 4 or more, each larger than the one before"
-        fits = isinstance(value, list | tuple) and len(value) > 0 and all(type(number) is int for number in value)
-        fits = fits and value[0] >= 4 and value[-1] <= _MOST[int] and all(a < b for a, b in pairwise(value))
     if value is None and optional:
         return None
     if not fits:
@@ -122,16 +117,16 @@ class VocabularySettings(Section, name="vocabulary"):
 
 @dataclass(frozen=True)
 class SoftmaxSettings(Section, name="training.softmax"):
-    """How the loss is computed: sampled after Jean et al. 2015, adaptive after Grave et al. 2017.
+    """How the loss is computed: sampled after Jean et al. 2015."""
 
-    Each cluster of the adaptive softmax has a quarter of the width of the one before it.
-    """
-
-    kind: str = setting(
-        "sampled", '"sampled" (log-uniform, corrected), "full" or "adaptive"', "sampled", "full", "adaptive"
-    )
+    kind: str = setting("sampled", '"sampled" (log-uniform, corrected) or "full"', "sampled", "full")
     negatives: int = setting(4_096, "sampled words, shared by a batch and both directions", ge=1)
-    cutoffs: tuple[int, ...] = setting((2_000, 10_000), "first word of each cluster of the adaptive softmax")
+
+    def __post_init__(self) -> None:
+        if self.kind == "adaptive":
+            expected = '"sampled" or "full": the adaptive softmax was removed. Start a new run with one of them, or go '
+            refuse("training.softmax.kind", self.kind, expected + "on with version 0.1.0, which has it")
+        super().__post_init__()
 
 
 @dataclass(frozen=True)
@@ -244,8 +239,6 @@ class PretrainConfig:
         built = paths.vocabulary is None and paths.init is None  # others are checked when they are known
         if built and softmax.kind == "sampled" and softmax.negatives > words:
             refuse("training.softmax.negatives", softmax.negatives, f"at most vocabulary.size, {words}")
-        if built and softmax.kind == "adaptive" and softmax.cutoffs[-1] >= words:
-            refuse("training.softmax.cutoffs", softmax.cutoffs, f"numbers below vocabulary.size, {words}")
         if training.frozen_tokens and paths.init is None:
             expected = "0 where paths.init is not set: a biLM of random weights is not to be frozen"
             refuse("training.frozen_tokens", training.frozen_tokens, expected)
@@ -255,6 +248,8 @@ class PretrainConfig:
 
 
 # The config file: spaCy's format, with defaults, overrides and variables
+
+_WITHOUT_EFFECT = ("training.softmax.cutoffs",)  # settings of earlier versions, which their configs have
 
 Tree = dict[str, Any]
 # what thinc and configparser raise for malformed files
@@ -271,6 +266,7 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
     tree: Tree = {}
     try:
         written = dict(flat(Config().from_str(expanded(path).read_text(encoding="utf8"), interpolate=False)))
+        written = {key: value for key, value in written.items() if key not in _WITHOUT_EFFECT}
         _refuse_unknown(written)
         values = {key: entry.default for key, entry in _fields() if "bounds" in entry.metadata}
         values |= {key: _unescaped(value) for key, value in written.items() if value != {}}  # an empty section
@@ -281,7 +277,7 @@ def read_config(path: str | os.PathLike[str], overrides: Mapping[str, Any] | Non
             place = tree
             for section in sections:
                 place = place.setdefault(section, {})
-            place[name] = list(value) if isinstance(value, tuple) else None if value is MISSING else value
+            place[name] = None if value is MISSING else value
         config: PretrainConfig = _build(PretrainConfig, Config(tree, is_interpolated=False).interpolate())
     except ElmoError as error:
         raise type(error)(f"{path}: {error}") from error
@@ -363,10 +359,7 @@ def _bilm(tree: Tree) -> BiLMOptions:
 
 def to_config(config: PretrainConfig) -> Config:
     """All settings, section by section; [bilm] is laid out as options.json."""
-    tree = asdict(config) | {"bilm": config.bilm.to_dict()}
-    softmax = tree["training"]["softmax"]
-    softmax["cutoffs"] = list(softmax["cutoffs"])
-    return Config(tree)
+    return Config(asdict(config) | {"bilm": config.bilm.to_dict()})
 
 
 def to_text(config: Config) -> str:

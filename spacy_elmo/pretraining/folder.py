@@ -19,7 +19,7 @@ from ..formats.paths import find_files, sha256_of
 from ..formats.weights import read_weights
 from ..modules import BiLM
 from ..modules.loading import card_language, find_bilm
-from ..modules.softmax import AdaptiveSoftmax, OutputLayer, Softmax, check_cutoffs
+from ..modules.softmax import Softmax
 from . import language_model as files
 from .checkpoint import CHECKPOINTS, Checkpoints
 from .config import PathSettings, PretrainConfig, flat, refuse, write_config
@@ -68,10 +68,8 @@ def check_new_run(config: PretrainConfig, output: Path) -> None:
     check_output(output, SettingsError, texts.values(), **settings)
     if paths.vocabulary is not None and not Path(paths.vocabulary).is_file():
         refuse("paths.vocabulary", paths.vocabulary, "a file that is there, with one word a line")
-    words = _words_file(paths)
-    n_words = config.vocabulary.size if words is None else len(read_words(words))
-    if config.training.softmax.kind == "adaptive":
-        check_cutoffs(n_words, config.bilm.projection_dim, config.training.softmax.cutoffs)
+    if (words := _words_file(paths)) is not None:
+        read_words(words)
     if paths.init is not None:
         with enough_memory(config.training):
             _trained(config, paths.init)  # read again after the text was prepared, which may take hours
@@ -306,9 +304,7 @@ def starting_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageMo
 
 def empty_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel:
     """Return a model to be restored from a checkpoint. It needs no paths.init."""
-    n_words, width, softmax = len(vocabulary), config.bilm.projection_dim, config.training.softmax
-    layer = AdaptiveSoftmax(n_words, width, softmax.cutoffs) if softmax.kind == "adaptive" else Softmax(n_words, width)
-    return LanguageModel(BiLM(config.bilm), layer, vocabulary)
+    return LanguageModel(BiLM(config.bilm), Softmax(len(vocabulary), config.bilm.projection_dim), vocabulary)
 
 
 def _trained(config: PretrainConfig, name: str) -> BiLM | LanguageModel:
@@ -328,18 +324,8 @@ def _trained(config: PretrainConfig, name: str) -> BiLM | LanguageModel:
 
 
 @torch.no_grad()
-def _copy_rows(softmax: OutputLayer, vocabulary: Vocabulary, before: LanguageModel) -> None:
-    """Copy the rows of words that both vocabularies have; an adaptive softmax only if all words are equal."""
-    if isinstance(softmax, AdaptiveSoftmax) or isinstance(before.softmax, AdaptiveSoftmax):
-        alike = isinstance(softmax, AdaptiveSoftmax) and isinstance(before.softmax, AdaptiveSoftmax)
-        if not alike or vocabulary.words != before.words or softmax.cutoffs != before.softmax.cutoffs:
-            raise SettingsError(
-                "paths.init has another softmax than training.softmax asks for. An adaptive softmax can only be "
-                "tuned as it is: with the same vocabulary and cutoffs, and not from or to another kind. To fit a "
-                "new one, give a folder with only options.json and weights.hdf5, and set training.frozen_tokens."
-            )
-        softmax.load_state_dict(before.softmax.state_dict())
-        return
+def _copy_rows(softmax: Softmax, vocabulary: Vocabulary, before: LanguageModel) -> None:
+    """Copy the rows of words that both vocabularies have."""
     rows = {word: row for row, word in enumerate(before.words)}
     shared = [(row, rows[word]) for row, word in enumerate(vocabulary.words) if word in rows]
     new, old = (torch.tensor(column) for column in zip(*shared))

@@ -20,7 +20,7 @@ from ..modules.loading import EMBEDDED, embedded_files, find_bilm, is_embedded
 from ..modules.loading import OPTIONS as OPTIONS
 from ..modules.loading import RUN as RUN
 from ..modules.loading import WEIGHTS as WEIGHTS
-from ..modules.softmax import AdaptiveSoftmax, OutputLayer, Softmax
+from ..modules.softmax import Softmax
 from .vocabulary import Vocabulary
 
 GROUP = "spacy_elmo_softmaxes"
@@ -116,7 +116,7 @@ def no_softmax(model: str | os.PathLike[str]) -> WeightsError:
 class LanguageModel:
     """A biLM with the output layer that predicts words. Raises WeightsError if the sizes do not fit each other."""
 
-    def __init__(self, bilm: BiLM, softmax: OutputLayer, vocabulary: Vocabulary, source: str = "the model") -> None:
+    def __init__(self, bilm: BiLM, softmax: Softmax, vocabulary: Vocabulary, source: str = "the model") -> None:
         got, expected = (softmax.n_words, softmax.projection_dim), (len(vocabulary), bilm.options.projection_dim)
         if got != expected:
             raise WeightsError(
@@ -168,21 +168,15 @@ class LanguageModel:
             self.vocabulary.write(temporary / WORDS)
 
 
-def write_output_layer(path: Path, layer: OutputLayer, dtype: npt.DTypeLike, *, compress: bool = False) -> None:
+def write_output_layer(path: Path, layer: Softmax, dtype: npt.DTypeLike, *, compress: bool = False) -> None:
     """Write softmax.hdf5. dtype: of its values, float32 or float16."""
     arrays = {name: values.cpu().numpy() for name, values in layer.state_dict().items()}
-    cutoffs = layer.cutoffs if isinstance(layer, AdaptiveSoftmax) else None
-    write_softmax(path, arrays, cutoffs, dtype, compress=compress)
+    write_softmax(path, arrays, dtype, compress=compress)
 
 
-def read_output_layer(path: Path) -> OutputLayer:
+def read_output_layer(path: Path) -> Softmax:
     """Read softmax.hdf5."""
-    cutoffs, arrays = read_softmax(path)
-    layer: OutputLayer
-    if cutoffs is None:
-        layer = Softmax(*arrays["weight"].shape)
-    else:
-        n_words = cutoffs[-1] + len(arrays[f"words.{len(cutoffs) - 1}"])
-        layer = AdaptiveSoftmax(n_words, arrays["weight"].shape[1], cutoffs)
+    arrays = read_softmax(path)
+    layer = Softmax(*arrays["weight"].shape)
     layer.load_state_dict({name: torch.from_numpy(values) for name, values in arrays.items()})
     return layer

@@ -1,25 +1,24 @@
 """The losses of pretraining: a softmax with its optimizer, and what scores a batch with it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ..errors import SettingsError
-from ..modules.softmax import AdaptiveSoftmax, LogUniform, Softmax, adaptive_losses, sampled_loss
+from ..modules.softmax import LogUniform, Softmax, sampled_loss
 from .config import OptimizerSettings, TrainingSettings
 from .distributed import Group
 from .language_model import LanguageModel
-from .optimizers import dense_optimizer, optimizer_arrays, restore_optimizer, row_optimizer, set_rate
+from .optimizers import row_optimizer
 
 
 class Scorer(NamedTuple):
     """Computes the losses of one batch. Several threads may use it at the same time.
 
-    tables: the softmax's weights that the batch needs. rows: ids of their words; None: all of them.
+    tables: the softmax's weights that the batch needs. rows: ids of their words.
     loss: returns the sum of -log p(target), in nats, over one direction of the streams of a part. It is called with
         `leaves`, the outputs of the top LSTM layer, *Shape:* (steps * streams of the part, projection_dim), direction
         and part, and the type of the matrix multiplications.
@@ -27,7 +26,7 @@ class Scorer(NamedTuple):
 
     tables: list[Tensor]
     loss: Callable[[Sequence[Tensor], Tensor, int, slice, torch.dtype], Tensor]
-    rows: Any = None
+    rows: Tensor
 
     def leaves(self) -> list[Tensor]:
         """Return the tables as new leaves of autograd, so that each thread gets gradients of its part."""
@@ -107,48 +106,9 @@ class RowObjective:
                 tensor.copy_(torch.from_numpy(np.array(arrays[f"{title}/{name}"])))
 
 
-class AdaptiveObjective:
-    """The adaptive softmax, of which an update changes all parameters, without weight decay; see `RowObjective`."""
-
-    def __init__(self, softmax: AdaptiveSoftmax, settings: OptimizerSettings) -> None:
-        self.softmax = softmax
-        self.optimizer = dense_optimizer(softmax.named_parameters(), replace(settings, weight_decay=0.0))
-        self._sums: list[Tensor] = []
-
-    def scorer(self, targets: Tensor, seed: int, group: Group) -> Scorer:
-        def loss(
-            leaves: Sequence[Tensor], top: Tensor, direction: int, part: slice, matmul_dtype: torch.dtype
-        ) -> Tensor:
-            goal = targets[direction, :, part].reshape(-1)
-            return adaptive_losses(leaves, self.softmax.cutoffs, top, goal, matmul_dtype).sum()
-
-        return Scorer(list(self.softmax.parameters()), loss)
-
-    def add(self, scorer: Scorer, gradients: list[Tensor]) -> None:
-        self._sums = [a + b for a, b in zip(self._sums, gradients)] if self._sums else list(gradients)
-
-    def gradients(self) -> list[Tensor]:
-        return self._sums
-
-    def update(self, gradients: Sequence[Tensor], rate: float, step: int) -> None:
-        for parameter, gradient in zip(self.softmax.parameters(), gradients):
-            parameter.grad = gradient
-        self._sums = []
-        set_rate(self.optimizer, rate)
-        self.optimizer.step()
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        return optimizer_arrays(self.optimizer)
-
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        restore_optimizer(self.optimizer, arrays)
-
-
-def objective_of(settings: TrainingSettings, model: LanguageModel) -> RowObjective | AdaptiveObjective:
+def objective_of(settings: TrainingSettings, model: LanguageModel) -> RowObjective:
     """Return what computes the loss of a model and updates its softmax in place."""
     softmax, n_words = settings.softmax, len(model.vocabulary)
-    if isinstance(model.softmax, AdaptiveSoftmax):
-        return AdaptiveObjective(model.softmax, settings.optimizer)
     if softmax.kind == "sampled" and softmax.negatives > n_words:
         raise SettingsError(
             f"training.softmax.negatives is {softmax.negatives}, but the vocabulary has {n_words} words. Expected "

@@ -21,7 +21,7 @@ from .batches import ReadAhead, StreamRange, Streams
 from .config import TrainingSettings, refuse
 from .distributed import Group
 from .language_model import LanguageModel
-from .objectives import AdaptiveObjective, objective_of
+from .objectives import objective_of
 from .optimizers import (
     MuonAdamW,
     clip,
@@ -257,7 +257,7 @@ class Trainer:
         for number in range(settings.accumulate):
             seed = _seed(settings.seed, self.step_number, number)
             batch = self._batch()
-            scorer: Any = self.objective.scorer(batch.targets, seed, self.group)
+            scorer = self.objective.scorer(batch.targets, seed, self.group)
             dropout_seed = _seed(seed, self.group.rank, 0) >> 16  # each process has other dropout masks
             with self.few_bits.applied(self.model.bilm) if self.few_bits else nullcontext():
                 result = self.workers.gradients(batch, scorer, self.state, scale, dropout_seed, frozen)
@@ -329,7 +329,7 @@ class Trainer:
             module.load_state_dict({name: torch.from_numpy(array) for name, array in parts[title].items()})
         if "optimizer" in parts:  # it is absent before the first update of the biLM
             restore_optimizer(self.optimizer, parts["optimizer"])
-        self.objective.restore(parts.get("objective", {}))
+        self.objective.restore(parts["objective"])
         if self.few_bits is not None:
             steps = parts["few_bits"].items()
             self.few_bits.steps = {name: torch.tensor(array, device=self.group.device) for name, array in steps}
@@ -341,12 +341,8 @@ class Trainer:
     def _fitting(self, arrays: Mapping[str, npt.NDArray[Any]], path: str, step: int | None) -> Arrays:
         """Return the arrays of a checkpoint that the run needs. Raises CheckpointError if it is not one of this run."""
         expected = {name: (array.dtype, array.shape) for name, array in self.state_arrays().items()}
-        optimizers = {"optimizer/": self.optimizer}
-        if isinstance(self.objective, AdaptiveObjective):
-            optimizers["objective/"] = self.objective.optimizer
-        for top, optimizer in optimizers.items():
-            if any(name.startswith(top) for name in arrays):  # they are absent before the first update
-                expected |= {top + name: form for name, form in optimizer_forms(optimizer).items()}
+        if any(name.startswith("optimizer/") for name in arrays):  # they are absent before the biLM's first update
+            expected |= {f"optimizer/{name}": form for name, form in optimizer_forms(self.optimizer).items()}
         if self.average is None or not any(name.startswith(AVERAGE) for name in arrays):  # average_share may change
             arrays = {name: array for name, array in arrays.items() if not name.startswith(AVERAGE)}
             expected = {name: form for name, form in expected.items() if not name.startswith(AVERAGE)}

@@ -17,7 +17,7 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
+from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining import scoring
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.scoring import score_carried, score_sentences, score_text, score_unigram
@@ -96,23 +96,6 @@ def test_the_table(tmp_path: Path, text: Path) -> None:
     assert "streams: 4" in output  # no more than sentences
     unigram = run_json(tmp_path / "uniform", text)["unigram"]
     assert f"unigram model {unigram['forward']:.1f} {unigram['backward']:.1f} {unigram['mean']:.1f}" in output
-
-
-def test_an_adaptive_softmax(tmp_path: Path, text: Path) -> None:
-    """With weights of 0: 1 / 5 for each of the 4 frequent words and the cluster, 1 / 20 for each of its 4 words."""
-    adaptive = AdaptiveSoftmax(len(WORDS), OPTIONS.projection_dim, [4])
-    for weight in adaptive.parameters():
-        torch.nn.init.zeros_(weight)
-    plain = model_of()
-    LanguageModel(plain.bilm, adaptive, plain.vocabulary).save(tmp_path / "adaptive")
-    record = run_json(tmp_path / "adaptive", text)
-    n_frequent, n_rare = 9, 10  # the, <UNK> and the boundary; cat, sat, dog and .
-    expected = math.exp((n_frequent * math.log(5) + n_rare * math.log(20)) / 19)
-    for state in ("zero_state", "carried_state"):
-        without = record[state].pop("without_unknown")
-        assert record[state] == pytest.approx(dict.fromkeys(("forward", "backward", "mean"), expected), rel=1e-6)
-        known = math.exp((8 * math.log(5) + n_rare * math.log(20)) / 18)
-        assert without == pytest.approx(dict.fromkeys(("forward", "backward", "mean"), known), rel=1e-6)
 
 
 def test_no_counts_no_unigram_model(tmp_path: Path, text: Path) -> None:

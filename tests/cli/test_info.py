@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 import spacy
 import torch
-from embedded_case import OPTIONS, WORDS, make_package, model_of
+from embedded_case import WORDS, make_package, model_of
 from embedded_case import embed as embed_bilm
 from spacy.tokens import DocBin
 from weight_files import make_heap_cycle
@@ -31,8 +31,8 @@ from spacy_elmo.errors import SettingsError
 from spacy_elmo.formats import VectorsWriter, read_options, read_weights, write_options, write_weights
 from spacy_elmo.formats.names import OFFICIAL_MODELS
 from spacy_elmo.modules.loading import load_arrays
-from spacy_elmo.modules.softmax import AdaptiveSoftmax
-from spacy_elmo.pretraining.language_model import LanguageModel, write_output_layer
+from spacy_elmo.modules.softmax import Softmax
+from spacy_elmo.pretraining.language_model import write_output_layer
 
 SMALL = "747ba97abce8a5f446558369e10bb0f7931437a46867476fdd156f5d7f576229"
 EN_CORE = Path(spacy_elmo.__file__).parent / "bilms" / "en_core"
@@ -316,12 +316,6 @@ def language_model(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def adaptive(width: int) -> AdaptiveSoftmax:
-    layer = AdaptiveSoftmax(len(WORDS), width, [4])
-    layer.reset_parameters(generator=torch.Generator().manual_seed(1))
-    return layer
-
-
 def test_a_softmax(language_model: Path) -> None:
     path = language_model / "softmax.hdf5"
     output = run(language_model)
@@ -330,15 +324,14 @@ def test_a_softmax(language_model: Path) -> None:
     assert told in output
     assert told in run(path)  # by itself, too
     assert "weights all there" in output
-    plain = model_of()
-    LanguageModel(plain.bilm, adaptive(OPTIONS.projection_dim), plain.vocabulary).save(language_model)
-    assert "softmax adaptive, clusters from word 4 words 8 vectors 16" in run(language_model)
     with (language_model / "vocabulary.txt").open("a", encoding="utf8") as file:
         file.write("newt\n")
     assert "8 rows of 16 values. Expected a row for each of the vocabulary's 9 words" in run(language_model, code=1)
     (language_model / "vocabulary.txt").unlink()
     assert "can't be used without its words" in run(language_model)
-    write_output_layer(path, adaptive(32), "float32")
+    wide = Softmax(len(WORDS), 32)
+    wide.reset_parameters()
+    write_output_layer(path, wide, "float32")
     assert "rows of 32 values. Expected a row for each of the vocabulary's 8 words, of 16 values" in run(
         language_model, code=1
     )

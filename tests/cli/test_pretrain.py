@@ -71,11 +71,11 @@ def test_what_the_loop_is_given(stub: Loop) -> None:
 
 def test_settings_on_the_command_line(stub: Loop) -> None:
     settings = ["--training.total_tokens", "1000", "--training.optimizer.name=adagrad", "--bilm.lstm.dim", "512"]
-    run("--restart", "run.cfg", "out", *settings, "--training.softmax.cutoffs", "[5, 9]", "--corpus.language", "en")
+    run("--restart", "run.cfg", "out", *settings, "--bilm.char_cnn.filters", "[[1, 5]]", "--corpus.language", "en")
     config = stub.calls[0].config
     assert config.training.total_tokens == 1000
     assert config.training.optimizer.name == "adagrad"
-    assert config.training.softmax.cutoffs == (5, 9)
+    assert config.bilm.filters == ((1, 5),)
     assert config.bilm.dim == 512
     assert config.corpus.language == "en"
 

@@ -75,7 +75,7 @@ def test_a_row_for_each_evaluation(run: Run, capsys: pytest.CaptureFixture[str])
     assert len({len(line.rstrip()) for line in (header, rule, first, second, third)}) == 1  # flush with each other
 
 
-@pytest.mark.parametrize(("kind", "name"), [("sampled", "sampled loss"), ("full", "loss"), ("adaptive", "loss")])
+@pytest.mark.parametrize(("kind", "name"), [("sampled", "sampled loss"), ("full", "loss")])
 def test_progress_in_a_log_file(
     run: Run, kind: str, name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

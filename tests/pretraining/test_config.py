@@ -95,8 +95,7 @@ NOT_NEGATIVE = "training.optimizer.weight_decay training.optimizer.initial_accum
         ("training.total_tokens", [0, *(x for x in NOT_WHOLE if x is not None)], [None, 1]),
         ("training.precision", ["half", 1, None, ["auto"]], ["auto", "float32", "bfloat16"]),
         ("training.device", ["gpu", None], ["cpu", "cuda"]),
-        ("training.softmax.kind", ["none", None, 1], ["sampled", "full", "adaptive"]),
-        ("training.softmax.cutoffs", [[], [3], [4, 4], [9, 5], [4, 5.5], [4, 2**63], 4, None, "45"], [[4, 5], (9,)]),
+        ("training.softmax.kind", ["none", "adaptive", None, 1], ["sampled", "full"]),
         ("training.optimizer.name", ["adam", None], ["adamw", "muon", "adagrad"]),
         ("training.schedule.kind", ["step", None], ["constant", "linear", "cosine"]),
         *((key, [0, *NOT_WHOLE], [1]) for key in ONE_OR_MORE.split()),
@@ -116,7 +115,7 @@ def test_each_setting(key: str, bad: list[Any], good: list[Any]) -> None:
         assert len(str(caught.value)) < 300
     for value in good:
         got = getattr(SECTIONS[section](**given | {name: value}), name)
-        assert got == (tuple(value) if isinstance(value, list) else value)
+        assert got == value
         assert isinstance(got, float) == (bad[-1] == 1j)  # whole numbers too where real ones are meant
 
 
@@ -125,7 +124,6 @@ def test_each_setting(key: str, bad: list[Any], good: list[Any]) -> None:
     [
         ({"workers": 3, "streams": 3}, "training.workers is 3. Expected 1 or an even number"),
         ({"softmax": SoftmaxSettings(negatives=10)}, "training.softmax.negatives is 10. Expected at most "),
-        ({"softmax": SoftmaxSettings("adaptive", 1, (4, 9))}, "training.softmax.cutoffs is (4, 9). Expected "),
         ({"frozen_tokens": 1}, "training.frozen_tokens is 1. Expected 0 where paths.init"),
     ],
 )
@@ -172,11 +170,21 @@ def test_defaults_fill_what_is_left_out() -> None:
 
 
 def test_overrides_reach_sections_that_are_not_in_the_file() -> None:
-    overrides = {"training.optimizer.name": "adagrad", "training.softmax.cutoffs": [5, 9], "bilm.lstm.dim": 8}
+    overrides = {"training.optimizer.name": "adagrad", "training.softmax.negatives": 5, "bilm.lstm.dim": 8}
     config = read(SHORT, overrides | {"training.epochs": 2, "bilm.char_cnn.embedding.dim": 7})
     assert (config.training.optimizer.name, config.training.epochs) == ("adagrad", 2)
-    assert config.training.softmax == SoftmaxSettings("full", cutoffs=(5, 9))
+    assert config.training.softmax == SoftmaxSettings("full", 5)
     assert (config.bilm.dim, config.bilm.char_dim) == (8, 7)
+
+
+def test_settings_of_earlier_versions_change_nothing() -> None:
+    """Unless they ask for the adaptive softmax."""
+    earlier = SHORT.replace('kind = "full"', 'kind = "full"\ncutoffs = [2000, 10000]')
+    assert earlier != SHORT
+    assert read(earlier) == read(SHORT)
+    message = refused(earlier.replace('"full"', '"adaptive"'))
+    assert message.startswith('training.softmax.kind is \'adaptive\'. Expected "sampled" or "full": the adaptive')
+    assert "Start a new run" in message
 
 
 def test_variables() -> None:
@@ -263,7 +271,6 @@ def test_what_is_written_reads_the_same() -> None:
         "paths.heldout": "train.txt",
         "training.optimizer.epsilon": 1e-12,
         "training.total_tokens": 10**15,
-        "training.softmax.cutoffs": [5, 9],
         "corpus.language": "en",
     }
     config = read(SHORT, overrides)

@@ -20,7 +20,7 @@ from torch import nn
 
 from spacy_elmo.errors import CorpusError, OptionsError, SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
+from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.config import (
     PathSettings,
     PretrainConfig,
@@ -228,8 +228,8 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PreparedCorpus:
     return prepare(tmp_path / "text.txt", tmp_path / "prepared")
 
 
-def old_model(kind: str = "sampled") -> LanguageModel:
-    softmax = AdaptiveSoftmax(8, 16, [4, 6]) if kind == "adaptive" else Softmax(8, 16)
+def old_model() -> LanguageModel:
+    softmax = Softmax(8, 16)
     softmax.reset_parameters(torch.arange(8.0) - 9, torch.Generator().manual_seed(7))
     counts = np.array([30, 30, 9, 50, 40, 30, 20, 10])
     return LanguageModel(bilm_of(SIZES, random_datasets(SIZES, 5)), softmax, Vocabulary(OLD_WORDS, counts))
@@ -241,11 +241,9 @@ def old(tmp_path: Path) -> Path:
     return tmp_path / "old"
 
 
-def tuning_of(
-    kind: str = "sampled", cutoffs: tuple[int, ...] = (4, 6), paths: dict[str, Any] | None = None, **training: Any
-) -> PretrainConfig:
+def tuning_of(paths: dict[str, Any] | None = None, **training: Any) -> PretrainConfig:
     given = {name: str(path) for name, path in (paths or {}).items()}
-    settings = TrainingSettings(softmax=SoftmaxSettings(kind, 4, cutoffs), **training)
+    settings = TrainingSettings(softmax=SoftmaxSettings("sampled", 4), **training)
     return PretrainConfig(PathSettings("text.txt", **given), SIZES, training=settings)
 
 
@@ -262,23 +260,19 @@ def same(a: nn.Module, b: nn.Module) -> bool:
 def rows_of(model: LanguageModel) -> dict[str, bytes]:
     """Each word's row and bias, as bits."""
     softmax = model.softmax
-    assert isinstance(softmax, Softmax)
     table = torch.cat([softmax.weight, softmax.bias[:, None]], 1).detach().numpy()
     return {word: row.tobytes() for word, row in zip(model.words, table, strict=True)}
 
 
-@pytest.mark.parametrize("kind", ["full", "adaptive"])
-def test_random_starts(corpus: PreparedCorpus, kind: str) -> None:
+def test_random_starts(corpus: PreparedCorpus) -> None:
     """The seed decides. With an input of zeros, words are predicted by their frequency (Vocabulary.log_unigram)."""
-    first, again, other = (started(tuning_of(kind, seed=seed), corpus) for seed in (4, 4, 5))
+    first, again, other = (started(tuning_of(seed=seed), corpus) for seed in (4, 4, 5))
     for module in ("bilm", "softmax"):
         assert same(getattr(first, module), getattr(again, module))
         assert not same(getattr(first, module), getattr(other, module))
     assert first.words == [*SPECIAL, "the", "ship", "sank", "sea", "took", "whale"]
-    if kind == "full":
-        expected = np.log(np.array([3, 2, 5, 3, 2, 2, 2, 2]) / 21)
-        bias = first.softmax.state_dict()["bias"][1:].numpy()
-        np.testing.assert_allclose(bias, expected, rtol=1e-6)
+    expected = np.log(np.array([3, 2, 5, 3, 2, 2, 2, 2]) / 21)
+    np.testing.assert_allclose(first.softmax.state_dict()["bias"][1:].numpy(), expected, rtol=1e-6)
 
 
 # The words
@@ -314,12 +308,10 @@ def test_the_words_and_their_counts_in_the_text(
 # Tuning
 
 
-@pytest.mark.parametrize("kind", ["sampled", "adaptive"])
-def test_all_is_kept_where_the_words_are(corpus: PreparedCorpus, tmp_path: Path, kind: str) -> None:
-    old_model(kind).save(tmp_path / "before")
-    model = started(tuning_of(kind, paths={"init": tmp_path / "before"}, seed=11), corpus)
+def test_all_is_kept_where_the_words_are(corpus: PreparedCorpus, old: Path) -> None:
+    model = started(tuning_of(paths={"init": old}, seed=11), corpus)
     assert same(model.bilm, old_model().bilm)
-    assert same(model.softmax, old_model(kind).softmax)
+    assert same(model.softmax, old_model().softmax)
 
 
 def test_shared_words_keep_their_rows_in_another_order(corpus: PreparedCorpus, old: Path, tmp_path: Path) -> None:
@@ -342,14 +334,10 @@ def test_shared_words_keep_their_rows_in_another_order(corpus: PreparedCorpus, o
 def test_what_can_not_start_is_refused_before_the_text_is_read(corpus: PreparedCorpus, old: Path) -> None:
     tuning, output = tuning_of(paths={"init": old}), Path("out")
     check_new_run(tuning, output)
-    check_new_run(tuning_of("adaptive"), output)
     with pytest.raises(SettingsError, match=r"\[bilm\] has other sizes than .*old.options\.json"):
         check_new_run(replace(tuning, bilm=replace(SIZES, n_layers=3)), output)
-    with pytest.raises(SettingsError, match="has 3 numbers, too many for a projection_dim of 16"):
-        check_new_run(tuning_of("adaptive", (4, 6, 10)), output)
-    words = {"vocabulary": old / "vocabulary.txt"}  # not vocabulary.size, which is for words that are built
-    with pytest.raises(SettingsError, match=r"cutoffs is \[10\], but the vocabulary has 8 words"):
-        check_new_run(tuning_of("adaptive", (10,), words), output)
+    with pytest.raises(CorpusError, match=r"options\.json: line 1: .* Expected one word a line"):
+        check_new_run(tuning_of({"vocabulary": old / "options.json"}), output)
     with pytest.raises(OptionsError, match=r"options\.json: no such file"):
         check_new_run(tuning_of(paths={"init": old.parent}), output)
     (old / "softmax.hdf5").unlink()
@@ -376,32 +364,6 @@ def test_files_that_a_run_begins_with_have_to_be_there(corpus: PreparedCorpus, o
     shutil.copy(text, output)
     with pytest.raises(CorpusError, match="no such file"):  # what the run wrote itself does not count
         check_new_run(replace(full, paths=PathSettings(f"{output}/*.txt")), output)
-
-
-# The adaptive softmax
-
-
-@pytest.mark.parametrize(
-    ("before", "kind", "cutoffs", "words"),
-    [
-        ("adaptive", "sampled", (4, 6), OLD_WORDS),
-        ("sampled", "adaptive", (4, 6), OLD_WORDS),
-        ("adaptive", "adaptive", (5, 6), OLD_WORDS),
-        ("adaptive", "adaptive", (4, 6), [*OLD_WORDS[:-1], "kraken"]),
-    ],
-)
-def test_an_adaptive_softmax_does_not_change(
-    corpus: PreparedCorpus, tmp_path: Path, before: str, kind: str, cutoffs: tuple[int, ...], words: list[str]
-) -> None:
-    """The message names the way out: a biLM without its softmax, and frozen tokens."""
-    old_model(before).save(tmp_path / "before")
-    Vocabulary(words).write(tmp_path / "words.txt")
-    paths = {"init": tmp_path / "before", "vocabulary": tmp_path / "words.txt"}
-    with pytest.raises(SettingsError, match=r"An adaptive softmax can only be tuned as it is"):
-        started(tuning_of(kind, cutoffs, paths), corpus)
-    (tmp_path / "before" / "softmax.hdf5").unlink()
-    model = started(tuning_of(kind, cutoffs, paths, frozen_tokens=100), corpus)
-    assert same(model.bilm, old_model().bilm)
 
 
 # The configuration of the domain tuning

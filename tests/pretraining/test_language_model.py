@@ -20,7 +20,7 @@ from spacy_elmo.errors import ElmoError, SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions, atomic
 from spacy_elmo.formats.softmax import write_softmax
 from spacy_elmo.modules.loading import find_bilm, is_embedded
-from spacy_elmo.modules.softmax import AdaptiveSoftmax, Softmax
+from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, SoftmaxSettings, TrainingSettings, read_config
 from spacy_elmo.pretraining.folder import check_new_run, find_vocabulary, starting_model
 from spacy_elmo.pretraining.language_model import LanguageModel, has_softmax, softmax_folder
@@ -37,12 +37,6 @@ def model_of(counts: np.ndarray | None = COUNTS, seed: int = 0) -> LanguageModel
     softmax = Softmax(len(WORDS), OPTIONS.projection_dim)
     softmax.reset_parameters(torch.arange(7.0) + seed, torch.Generator().manual_seed(seed))
     return LanguageModel(bilm_of(OPTIONS, random_datasets(OPTIONS, seed)), softmax, Vocabulary(WORDS, counts))
-
-
-def made_adaptive(cutoffs: tuple[int, ...] = (4,)) -> LanguageModel:
-    softmax = AdaptiveSoftmax(len(WORDS), OPTIONS.projection_dim, cutoffs)
-    softmax.reset_parameters(generator=torch.Generator().manual_seed(3))
-    return LanguageModel(bilm_of(OPTIONS, random_datasets(OPTIONS)), softmax, Vocabulary(WORDS, COUNTS))
 
 
 def assert_same(a: LanguageModel, b: LanguageModel) -> None:
@@ -62,14 +56,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_model_is_saved_and_loaded_bit_for_bit(folder: Path) -> None:
-    """An adaptive softmax may replace one of another kind."""
     assert {path.name for path in folder.iterdir()} == FILES
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
-    for model in (model_of(), made_adaptive(), model_of(seed=1)):
+    for model in (model_of(), model_of(seed=1)):
         model.save(folder)
         loaded = LanguageModel.load(folder)
         assert_same(loaded, model)
-        assert getattr(loaded.softmax, "cutoffs", None) == getattr(model.softmax, "cutoffs", None)
 
 
 @pytest.mark.parametrize("replaced", [0, 2])

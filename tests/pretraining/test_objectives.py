@@ -17,7 +17,7 @@ from spacy_elmo.errors import SettingsError
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import boundary_ids
 from spacy_elmo.modules import LstmState
-from spacy_elmo.modules.softmax import AdaptiveSoftmax, LogUniform
+from spacy_elmo.modules.softmax import LogUniform
 from spacy_elmo.pretraining import trainer as trainer_module
 from spacy_elmo.pretraining.config import (
     OptimizerSettings,
@@ -26,18 +26,16 @@ from spacy_elmo.pretraining.config import (
     SoftmaxSettings,
     TrainingSettings,
 )
-from spacy_elmo.pretraining.distributed import Group
 from spacy_elmo.pretraining.folder import find_vocabulary, starting_model
 from spacy_elmo.pretraining.language_model import LanguageModel
-from spacy_elmo.pretraining.objectives import AdaptiveObjective
 from spacy_elmo.pretraining.prepared import PreparedCorpus
 from spacy_elmo.pretraining.step import Batch, Gradients
 from spacy_elmo.pretraining.trainer import Trainer, _seed
 
 OPTIONS = BiLMOptions(3, ((1, 5), (2, 7)), 1, "relu", 12, 20, 16, 2, 3.0, 3.0, True)
-STREAMS, STEPS, NEGATIVES, CUTOFFS, SEED = 8, 7, 9, (6, 14), 3
+STREAMS, STEPS, NEGATIVES, SEED = 8, 7, 9, 3
 TOKENS = STREAMS * STEPS
-KINDS = ["sampled", "full", "adaptive"]
+KINDS = ["sampled", "full"]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +51,7 @@ def config_of(kind: str, **training: Any) -> PretrainConfig:
         "workers": 2,
         "precision": "float32",
         "seed": SEED,
-        "softmax": SoftmaxSettings(kind, NEGATIVES, CUTOFFS),
+        "softmax": SoftmaxSettings(kind, NEGATIVES),
         "optimizer": OptimizerSettings(clip_norm=1e9, loss_scale=5.0),
     }
     init = "some_folder" if training.get("frozen_tokens") else None
@@ -98,15 +96,6 @@ def full_loss(softmax: Any, top: Tensor, targets: Tensor) -> Tensor:
     return F.cross_entropy(top @ softmax.weight.T + softmax.bias, targets, reduction="sum")
 
 
-def adaptive_loss(softmax: Any, top: Tensor, targets: Tensor) -> Tensor:
-    first = softmax.cutoffs[0]
-    head = F.log_softmax(top @ softmax.weight.T + softmax.bias, 1)
-    columns = [head[:, :first]]
-    for i, (down, words) in enumerate(zip(softmax.down, softmax.words)):
-        columns.append(head[:, first + i, None] + F.log_softmax(top @ down.T @ words.T, 1))
-    return F.nll_loss(torch.cat(columns, 1), targets, reduction="sum")
-
-
 def sampled_loss(softmax: Any, top: Tensor, targets: Tensor, seed: int) -> Tensor:
     n_words = len(softmax.bias)
     sample, tries = LogUniform(n_words, NEGATIVES).draw(torch.Generator().manual_seed(seed))
@@ -126,10 +115,7 @@ def plain(model: LanguageModel, kind: str, call: Call, seed: int, scale: float) 
     x = F.embedding(batch.inputs, bilm.char_cnn(batch.characters))
     outputs, hs, cs = bilm.lstm.scan(x, state, batch.keep.double())
     top, targets = outputs[-1].flatten(0, 2), batch.targets.flatten()
-    if kind == "sampled":
-        total = sampled_loss(softmax, top, targets, seed)
-    else:
-        total = (full_loss if kind == "full" else adaptive_loss)(softmax, top, targets)
+    total = sampled_loss(softmax, top, targets, seed) if kind == "sampled" else full_loss(softmax, top, targets)
     parameters = [*bilm.parameters(), *softmax.parameters()]
     found = torch.autograd.grad(total * scale, parameters)
     n_dense = len(list(bilm.parameters()))
@@ -139,8 +125,6 @@ def plain(model: LanguageModel, kind: str, call: Call, seed: int, scale: float) 
 
 def all_rows(scorer: Any, scored: list[Tensor], like: list[Tensor]) -> list[Tensor]:
     """The softmax's gradients, with rows of 0 for words that the batch did not use."""
-    if scorer.rows is None:
-        return scored
     tables = [torch.zeros_like(table, dtype=torch.float32) for table in like]
     for table, part in zip(tables, scored, strict=True):
         assert len(torch.unique(scorer.rows)) == len(scorer.rows)
@@ -219,9 +203,6 @@ def test_accumulated_batches_give_the_mean_of_their_gradients(
     n_dense = len(one.dense)
     assert_close(clipped[:n_dense], [(a + b) / 2 for a, b in zip(one.dense, other.dense)])
     means = [(a + b) / 2 for a, b in zip(one.scored, other.scored)]
-    if kind == "adaptive":
-        assert_close(clipped[n_dense:], means)
-        return
     rows = torch.unique(torch.cat([call.scorer.rows for call in calls]))
     assert kind == "full" or len(rows) > len(calls[0].scorer.rows)  # the second batch has other negatives
     assert_close(clipped[n_dense:], [mean[rows] for mean in means])
@@ -235,18 +216,3 @@ def test_more_negatives_than_words(corpus: PreparedCorpus) -> None:
     config = config_of("sampled", softmax=SoftmaxSettings("sampled", 40))
     with pytest.raises(SettingsError, match=r"training\.softmax\.negatives is 40, but the vocabulary has 3\d words"):
         trainer_of(config, model_of(config, corpus), corpus)
-
-
-def test_an_update_adds_up_batches_and_forgets_them() -> None:
-    """Adagrad from sums of 1: w - rate * g / sqrt(1 + g ** 2). Weight decay is not used."""
-    softmax = AdaptiveSoftmax(20, 16, [5, 12])
-    softmax.reset_parameters(generator=torch.Generator().manual_seed(0))
-    objective = AdaptiveObjective(softmax, OptimizerSettings("adagrad", learning_rate=9.0, weight_decay=0.5))
-    scorer = objective.scorer(torch.zeros(2, 1, 1, dtype=torch.int64), 0, Group())
-    for step, values, rate, change in ((1, (2.0, 1.0), 0.5, -0.5 * 3 / 10**0.5), (2, (-4.0,), 0.25, 1 / 26**0.5)):
-        before = [parameter.detach().double() for parameter in softmax.parameters()]
-        for value in values:
-            objective.add(scorer, [torch.full_like(parameter, value) for parameter in softmax.parameters()])
-        objective.update(objective.gradients(), rate, step)
-        for parameter, old in zip(softmax.parameters(), before):
-            torch.testing.assert_close(parameter.detach().double(), old + change, rtol=0, atol=1e-6)

@@ -7,13 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from embedded_case import COUNTS, OPTIONS, WORDS, embed, make_package, model_of
 
 from spacy_elmo.errors import CommandError, SettingsError, WeightsError
 from spacy_elmo.formats import read_options, read_weights
 from spacy_elmo.formats.softmax import read_softmax, write_softmax
-from spacy_elmo.modules.softmax import AdaptiveSoftmax
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.pack import pack, round_mantissas, round_to_steps
 
@@ -51,8 +49,8 @@ def test_the_rounded_arrays_are_read_back(model: Path, tmp_path: Path) -> None:
     assert packed.largest == pytest.approx(every.max(), rel=1e-12)
     assert packed.mean == pytest.approx(every.mean(), rel=1e-9)
     assert 0 < packed.mean < packed.largest <= 2**-11
-    softmax = read_softmax(tmp_path / "packed" / "softmax.hdf5")[1]
-    for name, expected in read_softmax(model / "softmax.hdf5")[1].items():
+    softmax = read_softmax(tmp_path / "packed" / "softmax.hdf5")
+    for name, expected in read_softmax(model / "softmax.hdf5").items():
         np.testing.assert_array_equal(softmax[name], expected.astype(np.float16).astype(np.float32))
     loaded = LanguageModel.load(tmp_path / "packed")
     assert loaded.words == WORDS
@@ -64,18 +62,6 @@ def test_without_a_softmax(model: Path, tmp_path: Path) -> None:
     for name in ("softmax.hdf5", "vocabulary.txt", "vocabulary.counts.npy"):
         (model / name).unlink()
     assert set(pack(model, tmp_path / "official").sizes) == {"options.json", "weights.hdf5"}
-
-
-def test_an_adaptive_softmax(tmp_path: Path) -> None:
-    plain = model_of()
-    adaptive = AdaptiveSoftmax(len(WORDS), OPTIONS.projection_dim, [4])
-    adaptive.reset_parameters(generator=torch.Generator().manual_seed(1))
-    LanguageModel(plain.bilm, adaptive, plain.vocabulary).save(tmp_path / "model")
-    pack(tmp_path / "model", tmp_path / "packed")
-    loaded = LanguageModel.load(tmp_path / "packed").softmax
-    assert isinstance(loaded, AdaptiveSoftmax)
-    for name, values in adaptive.state_dict().items():
-        assert torch.equal(loaded.state_dict()[name], values.half().float())
 
 
 def test_the_card_tells_what_was_rounded(model: Path, tmp_path: Path) -> None:
@@ -172,8 +158,8 @@ def test_matrices_of_eight_bits(model: Path, tmp_path: Path) -> None:
     assert f"change by {max(packed.norms.values()):.2g} of their norm" in card
     before = read_weights(model / "weights.hdf5", OPTIONS)
     after = read_weights(tmp_path / "packed" / "weights.hdf5", OPTIONS)
-    softmax = read_softmax(tmp_path / "packed" / "softmax.hdf5")[1]
-    expected = read_softmax(model / "softmax.hdf5")[1]["bias"].astype(np.float16)
+    softmax = read_softmax(tmp_path / "packed" / "softmax.hdf5")
+    expected = read_softmax(model / "softmax.hdf5")["bias"].astype(np.float16)
     np.testing.assert_array_equal(softmax["bias"], expected)
     for name, values in (after | {"softmax": softmax["weight"]}).items():
         if name.endswith("bias") or "embedding" in name:

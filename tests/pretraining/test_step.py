@@ -132,7 +132,7 @@ def test_the_matmul_type_reaches_all_parts(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 GPU_OPTIONS = BiLMOptions(3, ((1, 5), (2, 7)), 1, "relu", 12, 20, 16, 2, 3.0, 3.0, True)
-KINDS = ["sampled", "full", "adaptive"]
+KINDS = ["sampled", "full"]
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +149,7 @@ def trainer_on(
         "zero_state_share": 0.5,
         "workers": 2,
         "precision": "float32",
-        "softmax": SoftmaxSettings(kind, 9, (6, 14)),
+        "softmax": SoftmaxSettings(kind, 9),
         "optimizer": OptimizerSettings(clip_norm=1e9),
     }
     config = PretrainConfig(PathSettings("text.txt"), options, training=TrainingSettings(**fields))
@@ -191,7 +191,7 @@ def test_each_word_once() -> None:
 
 @pytest.mark.parametrize(
     ("kind", "frozen", "accumulate", "recorded"),
-    [("sampled", 0, 3, False), ("sampled", 2 * 56, 1, True), ("full", 10**6, 1, False), ("adaptive", 0, 1, True)],
+    [("sampled", 0, 3, False), ("sampled", 2 * 56, 1, True), ("full", 10**6, 1, False), ("full", 0, 1, True)],
 )
 def test_it_computes_what_the_threads_compute(
     words: PreparedCorpus, kind: str, frozen: int, accumulate: int, recorded: bool, monkeypatch: pytest.MonkeyPatch
