@@ -7,6 +7,7 @@ import multiprocessing
 import multiprocessing.util
 import os
 import signal
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -40,15 +41,15 @@ class BlockShuffle:
     def number(self, epoch: int, position: int) -> int:
         """Return the number of the sentence that is read at a position (0 to n - 1) of an epoch (from 0)."""
         blocks, starts = self._blocks(epoch)
-        rank = int(np.searchsorted(starts, position, side="right")) - 1
-        block = int(blocks[rank])
+        rank = bisect_right(starts, position) - 1
+        block = blocks[rank]
         return block * self.block + int(self._inside(epoch, block)[position - starts[rank]])
 
-    def _shuffled_blocks(self, epoch: int) -> tuple[Order, Order]:
+    def _shuffled_blocks(self, epoch: int) -> tuple[list[int], list[int]]:
         """The blocks in the order of an epoch, and the position at which each starts."""
         blocks = np.random.default_rng([self.seed, epoch]).permutation(-(-self.n // self.block))
         sizes = np.minimum(self.block, self.n - blocks * self.block)
-        return blocks, np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        return blocks.tolist(), [0, *np.cumsum(sizes)[:-1].tolist()]
 
     def _shuffled_inside(self, epoch: int, block: int) -> Order:
         size = min(self.block, self.n - block * self.block)
@@ -56,10 +57,13 @@ class BlockShuffle:
 
 
 class WordTable:
-    """Numbers words in the order in which they come, `<S>` 0 and `</S>` 1, and stores their character ids."""
+    """Numbers words in the order in which they come, `<S>` 0 and `</S>` 1, and stores their ids.
 
-    def __init__(self, max_characters: int) -> None:
-        self.max_characters, self.capacity = max_characters, CAPACITY
+    targets: of the vocabulary, by the words' numbers; those of `<S>` and `</S>` are not used.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, max_characters: int) -> None:
+        self.vocabulary, self.max_characters, self.capacity = vocabulary, max_characters, CAPACITY
         self.clear()
 
     def clear(self) -> None:
@@ -67,6 +71,7 @@ class WordTable:
         self._numbers: dict[str, int] = {}
         self._characters = np.empty((1024, self.max_characters), np.int16)
         self._characters[:2] = boundary_ids(self.max_characters)
+        self.targets = np.zeros(1024, np.int32)
 
     @property
     def full(self) -> bool:
@@ -74,17 +79,21 @@ class WordTable:
 
     def numbers(self, words: Sequence[str]) -> Ids:
         """Return the number of each word, *Shape:* (words,), also of words that are new."""
-        known = self._numbers
-        new = list(dict.fromkeys(word for word in words if word not in known))
-        start, stop = len(known) + 2, len(known) + 2 + len(new)
-        if stop > len(self._characters):
-            grown = np.empty((max(stop, 2 * len(self._characters)), self.max_characters), np.int16)
-            grown[:start] = self._characters[:start]
-            self._characters = grown
-        if new:
-            self._characters[start:stop] = words_to_ids(new, self.max_characters)
-            known.update(zip(new, range(start, stop)))
-        return np.array([known[word] for word in words], np.int32)
+        try:
+            return np.array([self._numbers[word] for word in words], np.int32)
+        except KeyError:
+            self._add([word for word in dict.fromkeys(words) if word not in self._numbers])
+            return self.numbers(words)
+
+    def _add(self, new: Sequence[str]) -> None:
+        start, stop = len(self._numbers) + 2, len(self._numbers) + 2 + len(new)
+        if stop > len(self.targets):
+            n_more = max(stop, 2 * start) - len(self.targets)
+            self._characters = np.pad(self._characters, ((0, n_more), (0, 0)))
+            self.targets = np.pad(self.targets, (0, n_more))
+        self._characters[start:stop] = words_to_ids(new, self.max_characters)
+        self.targets[start:stop] = self.vocabulary.ids(new)
+        self._numbers.update(zip(new, range(start, stop)))
 
     def characters(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return self._characters[numbers].astype(np.int64)
@@ -139,13 +148,13 @@ class Streams:
         block: int,
         seed: int,
     ) -> None:
-        self.corpus, self.vocabulary = corpus, vocabulary
+        self.corpus = corpus
         self.given = (corpus, vocabulary, max_characters, streams, block, seed)
         self.count = streams.n
         bounds = np.linspace(0, len(corpus), streams.total + 1).astype(np.int64)
         self.bounds = bounds[streams.first : streams.first + self.count + 1]
         self.order = BlockShuffle(len(corpus), block, seed, n_cached=2 * self.count)
-        self.table = WordTable(max_characters)
+        self.table = WordTable(vocabulary, max_characters)
         self.epoch = np.zeros(self.count, np.int64)
         self.position = self.bounds[:-1].copy()  # of the sentence in the epoch's order
         self.offset = np.zeros(self.count, np.int64)  # steps of the current sentence that were read already
@@ -178,10 +187,11 @@ class Streams:
         if self.table.full:
             self.table.clear()
             self._rows = [None] * self.count
-        rows = np.empty((4, steps, self.count), np.int64)
-        starts = np.zeros((steps, self.count), np.bool_)
+        read, starts = np.empty((self.count, 4, steps), np.int32), np.zeros((steps, self.count), np.bool_)
         for stream in range(self.count):
-            self._fill(stream, rows[:, :, stream], starts[:, stream])
+            for step in self._fill(stream, read[stream]):
+                starts[step, stream] = True
+        rows = read.transpose(1, 2, 0).astype(np.int64, "C")
         words, first, inputs = np.unique(rows[[0, 2]], return_index=True, return_inverse=True)
         # The distinct words are in the order of their first occurrence in the batch. Their numbers in the table depend
         # on earlier batches, and another order of rows would change the last bits of the results.
@@ -192,28 +202,31 @@ class Streams:
     def close(self) -> None:
         """Do nothing; `ReadAhead` has processes."""
 
-    def _fill(self, stream: int, rows: npt.NDArray[np.int64], starts: npt.NDArray[np.bool_]) -> None:
-        filled, steps = 0, rows.shape[1]
+    def _fill(self, stream: int, rows: Ids) -> list[int]:
+        """Write a stream's next steps, *Shape:* (4, steps), and return those at which a sentence starts."""
+        filled, steps, starts = 0, rows.shape[1], []
+        sentence, offset = self._rows[stream], int(self.offset[stream])
         while filled < steps:
-            sentence, offset = self._current(stream), int(self.offset[stream])
-            part = sentence[:, offset : offset + steps - filled]
-            rows[:, filled : filled + part.shape[1]] = part
-            starts[filled] |= offset == 0
-            filled += part.shape[1]
-            self.offset[stream] = offset + part.shape[1]
-            if self.offset[stream] >= sentence.shape[1]:
-                self._rows[stream], self.offset[stream] = None, 0
+            if sentence is None:
+                sentence = self._sentence(int(self.epoch[stream]), int(self.position[stream]))
+            if offset == 0:
+                starts.append(filled)
+            n = min(sentence.shape[1] - offset, steps - filled)
+            rows[:, filled : filled + n] = sentence[:, offset : offset + n]
+            filled, offset = filled + n, offset + n
+            if offset == sentence.shape[1]:
+                sentence, offset = None, 0
                 self.position[stream] += 1
                 if self.position[stream] == self.bounds[stream + 1]:
                     self.position[stream] = self.bounds[stream]
                     self.epoch[stream] += 1
+        self._rows[stream], self.offset[stream] = sentence, offset
+        return starts
 
-    def _current(self, stream: int) -> Ids:
-        rows = self._rows[stream]
-        if rows is None:
-            words = self.corpus.sentence(self.order.number(int(self.epoch[stream]), int(self.position[stream])))
-            rows = self._rows[stream] = reading_order(self.table.numbers(words), self.vocabulary.ids(words))
-        return rows
+    def _sentence(self, epoch: int, position: int) -> Ids:
+        words = self.corpus.sentence(self.order.number(epoch, position))
+        numbers = self.table.numbers(words)
+        return reading_order(numbers, self.table.targets[numbers])
 
 
 _AHEAD = 4  # batches that are ready before they are needed

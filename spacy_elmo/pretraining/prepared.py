@@ -65,7 +65,7 @@ def map_array(path: Path, dtype: npt.DTypeLike, ndim: int = 1) -> npt.NDArray[An
         raise ValueError(f"{path.name}: {error}") from error
     if array.dtype != dtype or array.ndim != ndim:
         raise ValueError(f"{path.name} has numbers of type {array.dtype} in the shape {array.shape}")
-    return array
+    return array.view(np.ndarray)  # a memmap takes longer to index
 
 
 class PreparedCorpus:
@@ -123,8 +123,9 @@ class PreparedCorpus:
         line, words = self._text[begin:end] if 0 <= begin < end else b"", []
         if line.find(b"\n") == len(line) - 1:
             with suppress(UnicodeDecodeError):
-                text = line.decode("utf8").split()
-                words = [_ESCAPED.sub(lambda match: chr(int(match[1], 16)), word) for word in text]
+                words = line.decode("utf8").split()
+                if b"\0" in line:
+                    words = [_ESCAPED.sub(lambda match: chr(int(match[1], 16)), word) for word in words]
         if len(words) != self._lengths[number]:
             self._damaged(f"sentence {number} has {len(words)} words, not {self._lengths[number]}")
         return words
