@@ -33,15 +33,16 @@ from spacy_elmo.inference import Engine, lstm
 from spacy_elmo.inference.engine import fill, new_layers
 from spacy_elmo.modules import BiLM, LstmState
 from spacy_elmo.modules.char_cnn import N_IDS, _convolve_and_pool, character_table, maxima
-from spacy_elmo.modules.lstm import lstm_scan
 from spacy_elmo.modules.lstm_cell import Clips, LayerWeights, cell_backward, cell_forward
 from spacy_elmo.modules.softmax import _to_probabilities
 from spacy_elmo.pretraining.optimizers import AdagradRows, AdamRows
+from spacy_elmo.pretraining.scan import window_scan
+from spacy_elmo.pretraining.workspace import Workspace
 
 ROOT = Path(__file__).parents[2]
 TILES = ROOT / "tests" / "kernels" / "emulated_tiles.h"
-TESTS = ["tests/kernels", "tests/inference/test_lstm.py"]
-TESTS += [f"tests/modules/test_{name}.py" for name in ("lstm_amx", "lstm_cell", "loops", "char_cnn", "softmax")]
+TESTS = ["tests/kernels", "tests/inference/test_lstm.py", "tests/pretraining/test_lstm_amx.py"]
+TESTS += [f"tests/modules/test_{name}.py" for name in ("lstm_cell", "loops", "char_cnn", "softmax")]
 # they build libraries of their own, or load libraries that were not built
 SKIPPED = ("test_build.py", "test_loading.py")
 # -O1: each access that the source has is made and checked. -fno-sanitize-recover: a finding ends the process.
@@ -207,12 +208,12 @@ def scan(g: Generator) -> list[Tensor]:
     shapes = [(steps, batch, n_in), (n_in, 4 * dim), (width, 4 * dim), (4 * dim,), (dim, width), (batch, width)]
     arrays = [normal(g, n_directions, *shape, scale=0.1).requires_grad_() for shape in (*shapes, (batch, dim))]
     x, w_x, w_h, bias, w_p, h0, c0 = arrays
-    keep = (torch.rand(steps, batch, 1, generator=g) > 0.2).float() if chance(g, 0.5) else None
+    keep = (torch.rand(steps, batch, 1, generator=g) > 0.2).float()
     clips = Clips(choice(g, None, 0.5, 3.0), choice(g, None, 0.5, 3.0))
-    workspace: dict[str, torch.Tensor] | None = {} if chance(g, 0.5) else None
     low = torch.bfloat16 if has_projection and chance(g, 0.7) else torch.float32
     weights = LayerWeights(w_x, w_h, bias, w_p if has_projection else None)
-    h, c = lstm_scan(x, weights, LstmState(h0, c0), keep, clips, matmul_dtype=low, workspace=workspace)
+    state = LstmState(h0, c0)
+    h, c = window_scan(x, weights, state, clips, keep=keep, matmul_dtype=low, workspace=Workspace())
     (h * normal(g, *h.shape)).sum().add((c * normal(g, *c.shape)).sum()).backward()
     return [h.detach(), c.detach()]  # what is near a bound falls on either side, and so do its gradients
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
-from typing import Any, Generic, TypeVar
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from ..formats.options import BiLMOptions
-from ..kernels.calls import padded
-from . import lstm_amx
 from .lstm_cell import (
-    Arrays,
     Clips,
     LayerWeights,
     LstmState,
     Scan,
-    array,
     cell_backward,
     cell_forward,
     clip_in_place,
@@ -28,8 +24,8 @@ from .lstm_cell import (
     with_forget_bias,
 )
 
-Result = TypeVar("Result")
-Gradients = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor, Tensor]  # of x, weight, bias, w_p, h0 and c0
+LayerScan = Callable[[Tensor, LayerWeights, LstmState, Clips], tuple[Tensor, Tensor]]  # as `lstm_scan`
+Gradients = Sequence[Tensor | None]  # of x, weight, bias, w_p, h0 and c0; that of w_p may be None
 
 
 class LstmLayer(nn.Module):
@@ -111,7 +107,7 @@ class BiLstm(nn.Module):
         reverse = lengths[:, None] - 1 - positions  # each row from its own end; what is after the end stays there
         reverse = torch.where(reverse >= 0, reverse, positions)
         both = torch.stack([x, x[rows, reverse]]).transpose(1, 2)
-        outputs, hs, cs = self.scan(both, state)
+        outputs, hs, cs = scan_layers(self.options, self.weights(), both, state)
         layers = []
         for output in outputs:
             forward, backward = output.transpose(1, 2)
@@ -119,23 +115,15 @@ class BiLstm(nn.Module):
         at_end = (slice(None), lengths - 1, rows[:, 0])
         return layers, LstmState(torch.stack([h[at_end] for h in hs]), torch.stack([c[at_end] for c in cs]))
 
-    def scan(
-        self, x: Tensor, state: LstmState, keep: Tensor | None = None
-    ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-        """Run all layers over a window of steps, as `scan_layers` does."""
-        return scan_layers(self.options, self.weights(), x, state, keep)
-
 
 def scan_layers(
     options: BiLMOptions,
     layers: Sequence[LayerWeights],
     x: Tensor,
     state: LstmState,
-    keep: Tensor | None = None,
     *,
+    scans: Sequence[LayerScan] | None = None,
     drop: Callable[[Tensor], Tensor] | None = None,
-    matmul_dtype: torch.dtype | None = None,
-    workspaces: Sequence[Arrays] | None = None,
 ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """Run a stack of layers over a window of steps.
 
@@ -143,19 +131,19 @@ def scan_layers(
     x: *Shape:* (directions, steps, batch, projection_dim), the input of the first layer. Each direction is in the order
         in which it reads.
     state: the state before the first step, of the same directions.
+    scans: what runs each layer; None: `lstm_scan`. Pretraining gives faster ones.
     drop: applies dropout to the input of each layer; None: no dropout.
-    keep, matmul_dtype, workspaces: as in `lstm_scan`, with a workspace for each layer.
 
     Returns three lists with an item for each layer, of the values after each step: the layer's output with its skip
     connection and the state h, *Shape:* (directions, steps, batch, projection_dim) both, and the cell state c, *Shape:*
-    (directions, steps, batch, dim). With workspaces, c is that after the last step only, (directions, 1, batch, dim).
+    (directions, steps, batch, dim).
     """
     clips = Clips.of(options)
     outputs, hs, cs = [], [], []
     for k, layer in enumerate(layers):
-        layer_input, start = x if drop is None else drop(x), LstmState(state.h[k], state.c[k])
-        workspace = None if workspaces is None else workspaces[k]
-        h, c = lstm_scan(layer_input, layer, start, keep, clips, matmul_dtype=matmul_dtype, workspace=workspace)
+        scan = lstm_scan if scans is None else scans[k]
+        layer_input = x if drop is None else drop(x)
+        h, c = scan(layer_input, layer, LstmState(state.h[k], state.c[k]), clips)
         x = h + layer_input if has_skip(options, k) else h  # as in bilm-tf, the input is added after dropout
         outputs.append(x)
         hs.append(h)
@@ -163,46 +151,29 @@ def scan_layers(
     return outputs, hs, cs
 
 
-def lstm_scan(
-    x: Tensor,
-    weights: LayerWeights,
-    state: LstmState,
-    keep: Tensor | None,
-    clips: Clips,
-    *,
-    matmul_dtype: torch.dtype | None = None,
-    workspace: Arrays | None = None,
-) -> tuple[Tensor, Tensor]:
+def lstm_scan(x: Tensor, weights: LayerWeights, state: LstmState, clips: Clips) -> tuple[Tensor, Tensor]:
     """Run one layer over a window of steps, and return its states. It can be differentiated once.
 
     x: *Shape:* (directions, steps, batch, input), each direction in the order in which it reads. It may have another
-        width than projection_dim.
+        width than projection_dim. Its type is that of the matrix multiplications; the cell state has its own.
     weights: of these directions. Without a projection the cell's output is not clipped either.
     state: the state to start from, *Shape:* (directions, batch, projection_dim) and (directions, batch, dim).
-    keep: *Shape:* (steps, batch, 1), 0 if the state is forgotten before a step, else 1; None: it is never forgotten.
-    matmul_dtype: type of the matrix multiplications and of the values between them; None: the type of x. bfloat16 is
-        much faster on processors that support it. Cell state, sums and weights have their own type in any case.
-    workspace: arrays that all calls of the same sizes use, because new memory costs more time than the computation.
-        The next call overwrites what this one returned (but not on a GPU), and its backward pass must come before;
-        None: new memory.
 
     Returns h, *Shape:* (directions, steps, batch, projection_dim), and c, *Shape:* (directions, steps, batch, dim),
-    after each step; with a workspace c after the last step only, *Shape:* (directions, 1, batch, dim), since its rows
-    are not contiguous, and copying them takes time.
+    after each step.
     """
-    settings = (clips, matmul_dtype or x.dtype, workspace)
-    with torch.cuda.device_of(x) if x.is_cuda else nullcontext():  # kernels run on the current GPU
-        result: tuple[Tensor, Tensor] = _LstmScan.apply(x, *weights, *state, keep, settings)
+    with on_device_of(x):
+        result: tuple[Tensor, Tensor] = _LstmScan.apply(x, *weights, *state, clips)
     return result
 
 
-def runs_at_once(x: Tensor) -> bool:
-    """Return whether a step of all directions is computed at once, as on a GPU, so that few kernels are started."""
-    return x.is_cuda
+def on_device_of(x: Tensor) -> AbstractContextManager[Any]:
+    """Return a context in which the GPU of a tensor is the current one, on which kernels run."""
+    return torch.cuda.device_of(x) if x.is_cuda else nullcontext()
 
 
 class _LstmScan(torch.autograd.Function):
-    """The operation of `lstm_scan`: all directions at once, or one after the other, on AMX if that fits."""
+    """The operation of `lstm_scan`."""
 
     @staticmethod
     def forward(
@@ -214,98 +185,81 @@ class _LstmScan(torch.autograd.Function):
         w_p: Tensor | None,
         h0: Tensor,
         c0: Tensor,
-        keep: Tensor | None,
-        settings: tuple[Clips, torch.dtype, Arrays | None],
+        clips: Clips,
     ) -> tuple[Tensor, Tensor]:
-        clips, low, workspace = settings
-        (directions, steps, batch, n_in), dim, width, real = x.shape, c0.shape[2], h0.shape[2], c0.dtype
-        at_once, amx = runs_at_once(x), lstm_amx.fits(x, h0, c0, w_p, low)
-        rows = padded(batch) if amx else batch
-
-        def new(name: str, dtype: torch.dtype, *shape: int) -> Tensor:
-            return array(workspace, name, x, dtype, *shape)
-
+        (directions, steps, batch, n_in), dim, width = x.shape, c0.shape[2], h0.shape[2]
         scan = Scan(
-            inputs=new("inputs", low, directions, steps, rows, n_in + width),
-            gates=new("gates", low, directions, steps, rows, 4 * dim),
-            outs=new("outs", low, directions, steps, rows, dim),
-            cells=new("cells", real, directions, steps + 1, rows, dim),
-            hidden=new("hidden", low, directions, steps + 1, rows, width),
-            weight=new("weight", low, directions, n_in + width, 4 * dim),
-            bias=new("bias", real, directions, 4 * dim),
-            w_p=None if w_p is None else new("w_p", low, directions, dim, width),
-            keep=None if keep is None else new("keep", real, steps, batch, 1),
-            keep_h=None if keep is None else new("keep_h", low if at_once else real, steps, batch, 1),
+            inputs=x.new_empty(directions, steps, batch, n_in + width),
+            gates=x.new_empty(directions, steps, batch, 4 * dim),
+            outs=x.new_empty(directions, steps, batch, dim),
+            cells=c0.new_empty(directions, steps + 1, batch, dim),
+            hidden=x.new_empty(directions, steps + 1, batch, width),
+            weight=torch.cat([w_x, w_h], 1).to(x.dtype),
+            bias=with_forget_bias(bias, c0.dtype),
+            w_p=None if w_p is None else w_p.to(x.dtype, copy=True, memory_format=torch.contiguous_format),
+            keep=None,
+            keep_h=None,
         )
-        cells = lstm_amx.by_rows(scan.cells) if amx else scan.cells[..., None, :]
-        scan.inputs[:, :, :batch, :n_in], scan.hidden[:, 0, :batch] = x, h0
-        cells[:, 0, :batch] = c0.view_as(cells[:, 0, :batch])
-        scan.weight[:, :n_in], scan.weight[:, n_in:] = w_x, w_h
-        scan.bias.copy_(with_forget_bias(bias, real))
-        for stored, given in ((scan.w_p, w_p), (scan.keep, keep), (scan.keep_h, keep)):
-            if stored is not None and given is not None:
-                stored.copy_(given)
-        ctx.settings, ctx.dtype, ctx.n_in, ctx.batch = settings, x.dtype, n_in, batch
-        ctx.at_once, ctx.amx = at_once, amx
-        if at_once:
-            ctx.key = *(part.data_ptr() for part in scan if part is not None), tuple(x.shape), low, clips
-            _replayed(workspace, ("forward", *ctx.key), lambda: _forward(scan, clips))
-        else:
-            for d in range(directions):
-                if amx:
-                    lstm_amx.forward(scan.of(d), clips, batch, workspace)
-                else:
-                    _forward(scan.of(d), clips)
+        scan.inputs[..., :n_in], scan.hidden[:, 0], scan.cells[:, 0] = x, h0, c0
+        forward_steps(scan, clips)
         ctx.save_for_backward(*scan)
         ctx.set_materialize_grads(False)
-        hidden, cells = scan.hidden[:, 1:, :batch], cells[:, 1 if workspace is None else -1 :, :batch].flatten(3)
-        if at_once:  # copies: the caller may change what it gets, and the backward pass reads the tape
-            return hidden.to(x.dtype, copy=True), cells.clone()
-        return hidden.to(x.dtype), cells
+        ctx.clips, ctx.n_in = clips, n_in
+        return scan.hidden[:, 1:], scan.cells[:, 1:]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, d_hidden: Tensor | None, d_cells: Tensor | None) -> tuple[Tensor | None, ...]:
-        scan, (clips, low, workspace), n_in = Scan(*ctx.saved_tensors), ctx.settings, ctx.n_in
-        if workspace is None:  # there may be another backward pass
-            scan = scan._replace(gates=scan.gates.clone())
-        if ctx.at_once:
-            hidden = scan.hidden[:, 1:]
-            above = array(workspace, "d_hidden", hidden, low, *hidden.shape)
-            above.copy_(torch.zeros_like(hidden) if d_hidden is None else d_hidden)
-            if d_cells is None:
-                key = ("backward", above.data_ptr(), *ctx.key)
-                of_all = _replayed(workspace, key, lambda: _backward(scan, clips, above, None))
-            else:
-                of_all = _backward(scan, clips, above, d_cells)
-            order = torch.contiguous_format
-            gradients = [
-                None if part is None else part.to(ctx.dtype, copy=True, memory_format=order) for part in of_all
-            ]
-        else:
-            parts: list[Gradients] = []
-            for d in range(len(scan.weight)):
-                d_h, d_c = (None if gradient is None else gradient[d] for gradient in (d_hidden, d_cells))
-                if ctx.amx:
-                    parts.append(lstm_amx.backward(scan.of(d), clips, d_h, d_c, ctx.batch, workspace))
-                else:
-                    parts.append(_backward(scan.of(d), clips, None if d_h is None else d_h.to(low), d_c))
-            gradients = [None if same[0] is None else _stack(same).to(ctx.dtype) for same in zip(*parts)]
-        d_x, d_weight, *others = gradients
+        scan = Scan(*ctx.saved_tensors)
+        scan = scan._replace(gates=scan.gates.clone())  # there may be another backward pass
+        d_x, d_weight, *others = backward_steps(scan, ctx.clips, d_hidden, d_cells)
         assert d_weight is not None
-        return d_x, d_weight[:, :n_in], d_weight[:, n_in:], *others, None, None
+        return d_x, d_weight[:, : ctx.n_in], d_weight[:, ctx.n_in :], *others, None
 
 
-def _stack(tensors: Sequence[Any]) -> Tensor:
-    return tensors[0][None] if len(tensors) == 1 else torch.stack(list(tensors))
+def runs_at_once(x: Tensor) -> bool:
+    """Return whether a step of all directions is computed at once, as on a GPU, so that few kernels are started."""
+    return x.is_cuda
+
+
+def forward_steps(scan: Scan, clips: Clips) -> None:
+    """Compute all steps of all directions, and fill the tape.
+
+    x in `inputs` and index 0 of `cells` and `hidden` are set already.
+    """
+    for part in [scan] if runs_at_once(scan.inputs) else [scan.of(d) for d in range(len(scan.weight))]:
+        _forward(part, clips)
+
+
+def backward_steps(scan: Scan, clips: Clips, d_hidden: Tensor | None, d_cells: Tensor | None) -> Gradients:
+    """Return the gradients of x, weight, bias, w_p, h0 and c0. The tape's gates are overwritten.
+
+    d_hidden: *Shape:* (directions, steps, batch, projection_dim), gradients of the outputs; None: 0.
+    d_cells: *Shape:* (directions, steps or 1, batch, dim), gradients of all cell states, or of the last one; None: 0.
+    """
+    above = None if d_hidden is None else d_hidden.to(scan.hidden.dtype), d_cells
+    if runs_at_once(scan.inputs):
+        return _backward(scan, clips, *above)
+    parts = []
+    for d in range(len(scan.weight)):
+        d_h, d_c = (None if gradient is None else gradient[d] for gradient in above)
+        parts.append(_backward(scan.of(d), clips, d_h, d_c))
+    return stacked(parts)
+
+
+def stacked(parts: Sequence[Sequence[Any]]) -> Gradients:
+    """Return the gradients of all directions from those of each."""
+    if len(parts) == 1:
+        return [None if gradient is None else gradient[None] for gradient in parts[0]]
+    return [None if same[0] is None else torch.stack(same) for same in zip(*parts)]
 
 
 def _forward(scan: Scan, clips: Clips) -> None:
-    """Compute all steps of one direction, or of all directions at once, and fill the tape.
+    """Compute all steps of one direction, or of all directions at once.
 
-    x in `inputs` and index 0 of `cells` and `hidden` are set already. x and the previous state are multiplied in one
-    matrix multiplication for each step, whose sums are still in the cache when the cell reads them. With one for the x
-    of all steps, whose sums are then added, it takes 1.1 to 1.9 times as long with 256 rows (measured).
+    x and the previous state are multiplied in one matrix multiplication for each step, whose sums are still in the
+    cache when the cell reads them. With one for the x of all steps, whose sums are then added, it takes 1.1 to 1.9
+    times as long with 256 rows (measured).
     """
     inputs, gates, outs, cells, hidden = (part.unbind(-3) for part in scan[:5])
     (multiply, bias), width = _of_directions(scan), scan.hidden.shape[-1]
@@ -322,11 +276,7 @@ def _forward(scan: Scan, clips: Clips) -> None:
 
 
 def _backward(scan: Scan, clips: Clips, d_hidden: Tensor | None, d_cells: Tensor | None) -> Gradients:
-    """Compute the gradients of one direction, or of all directions at once. The tape's gates are overwritten.
-
-    d_hidden: *Shape:* (steps, batch, projection_dim), gradients of the outputs; None: 0.
-    d_cells: *Shape:* (steps or 1, batch, dim), gradients of all cell states, or of the last one; None: 0.
-    """
+    """Compute the gradients of one direction, or of all directions at once."""
     _, gates, _, cells, hidden = (part.unbind(-3) for part in scan[:5])
     (multiply, _), steps, width = _of_directions(scan), len(gates), scan.hidden.shape[-1]
     above = None if d_hidden is None else d_hidden.unbind(-3)
@@ -385,46 +335,3 @@ def _weight_gradient(left: Tensor, right: Tensor, real: torch.dtype) -> tuple[Te
     rows[:-1] = left.t()
     gradient = rows @ right
     return gradient[:-1], gradient[-1]
-
-
-class GpuWorkspace(Arrays):
-    """The arrays that all scans of a layer use on a GPU, and the calls that were recorded for them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.recorded: dict[tuple[Any, ...], Replayed[Any]] = {}
-
-
-class Replayed(Generic[Result]):
-    """A function whose kernels are recorded at its second call, and then started by one call instead of hundreds.
-
-    At each call the function must read and write the same memory, and start the same kernels. It may not wait for the
-    GPU. All later calls return the tensors of the second one, with new values: copy what must stay.
-    """
-
-    def __init__(self, function: Callable[[], Result]) -> None:
-        self._function, self._called = function, False
-        self._graph: torch.cuda.CUDAGraph | None = None
-
-    def __call__(self) -> Result:
-        """Compute the function."""
-        if not self._called:  # compiles kernels and loads libraries, which can't be recorded
-            self._called = True
-            return self._function()
-        if self._graph is None:
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                self._result = self._function()
-            self._graph = graph
-        self._graph.replay()
-        return self._result
-
-
-def _replayed(workspace: Arrays | None, key: tuple[Any, ...], function: Callable[[], Result]) -> Result:
-    """Return what a function of the workspace's arrays returns, recorded on a GPU. key: the places of the arrays."""
-    if not isinstance(workspace, GpuWorkspace):
-        return function()
-    if key not in workspace.recorded:
-        workspace.recorded[key] = Replayed(function)
-    result: Result = workspace.recorded[key]()
-    return result

@@ -89,28 +89,11 @@ class Gates(NamedTuple):
         return cls(*values.chunk(GATES, -1))
 
 
-Arrays = dict[str, Tensor]
-
-
-def array(arrays: Arrays | None, name: str, like: Tensor, dtype: torch.dtype, *shape: int) -> Tensor:
-    """Return an array on the device of `like`, whose values are not set: a stored one, if its shape and type fit.
-
-    arrays: the stored arrays by name, among which a new one is stored; None: nothing is stored.
-    """
-    stored = None if arrays is None else arrays.get(name)
-    if stored is None or stored.shape != shape or stored.dtype != dtype:
-        stored = like.new_empty(shape, dtype=dtype)
-        if arrays is not None:
-            arrays[name] = stored
-    return stored
-
-
 class Scan(NamedTuple):
     """What the steps of one direction read and write: the tape (the first five arrays), weights and masks.
 
-    The rows are those of the batch, and the arrays are row-major. In the compiled calls of `lstm_amx` the rows are
-    padded, and gates, outs and cells have the layouts that calls.h of the kernels describes. In a scan of all
-    directions these are the first axis of all arrays but `keep` and `keep_h`.
+    The rows are those of the batch, and the arrays are row-major. In a scan of all directions these are the first axis
+    of all arrays but `keep` and `keep_h`.
 
     inputs: *Shape:* (steps, rows, input + projection_dim), at each step x followed by the previous state.
     gates: *Shape:* (steps, rows, 4 dim), the activations of the gates.

@@ -14,9 +14,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..modules import BiLM, LstmState
-from ..modules.lstm import GpuWorkspace, scan_layers
-from ..modules.lstm_cell import Arrays, LayerWeights
+from ..modules.lstm import scan_layers
+from ..modules.lstm_cell import LayerWeights
 from .objectives import Scorer
+from .scan import window_scans
+from .workspace import Workspace
 
 CHARACTERS = "char_cnn."  # parameters of the character encoder
 
@@ -62,7 +64,7 @@ class Workers:
         self.bilm, self.matmul_dtype, self.dropout = bilm, matmul_dtype, dropout
         self.n_threads, self.n_groups = n_threads, max(1, n_threads // 2)
         self.executor = ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,))
-        self.workspaces: dict[int, list[Arrays]] = {}
+        self.workspaces: dict[int, list[Workspace]] = {}
         self.named = dict(bilm.named_parameters())
         self.of_characters = [name for name in self.named if name.startswith(CHARACTERS)]
 
@@ -89,16 +91,16 @@ class Workers:
             ]
             of_bilm = [] if frozen else [inputs, *(w for layer in layers for w in layer if w is not None)]
             drop = inverted_dropout(self.dropout, seed * len(tasks) + number)
+            workspaces = self.workspaces.setdefault(number, [Workspace() for _ in layers])
+            scans = window_scans(batch.keep[:, part].contiguous(), self.matmul_dtype, workspaces)
             with torch.set_grad_enabled(not frozen):
                 outputs, hs, cs = scan_layers(
                     self.bilm.options,
                     layers,
                     inputs[None],
                     LstmState(state.h[:, one, part], state.c[:, one, part]),
-                    batch.keep[:, part].contiguous(),
+                    scans=scans,
                     drop=drop,
-                    matmul_dtype=self.matmul_dtype,
-                    workspaces=self.workspaces.setdefault(number, [{} for _ in self.bilm.lstm.layers]),
                 )
             top, of_scorer = outputs[-1][0].flatten(0, 1), scorer.leaves()
             with torch.enable_grad():
@@ -151,8 +153,7 @@ class GpuStep:
 
     def __init__(self, bilm: BiLM, matmul_dtype: torch.dtype, dropout: float = 0.0) -> None:
         self.bilm, self.matmul_dtype, self.dropout = bilm, matmul_dtype, dropout
-        on_gpu = next(bilm.parameters()).is_cuda
-        self.workspaces = [GpuWorkspace() if on_gpu else {} for _ in bilm.lstm.layers]
+        self.workspaces = [Workspace() for _ in bilm.lstm.layers]
 
     def close(self) -> None:
         """Do nothing."""
@@ -169,10 +170,8 @@ class GpuStep:
                 self.bilm.lstm.weights(),
                 F.embedding(inputs, encoded),
                 state,
-                batch.keep,
+                scans=window_scans(batch.keep, self.matmul_dtype, self.workspaces),
                 drop=drop,
-                matmul_dtype=self.matmul_dtype,
-                workspaces=self.workspaces,
             )
             top = outputs[-1] if drop is None else drop(outputs[-1])
         of_scorer, parameters = scorer.leaves(), [] if frozen else list(self.bilm.parameters())

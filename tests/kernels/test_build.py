@@ -91,7 +91,7 @@ def test_an_sdist_holds_what_a_wheel_is_built_from(project: Path) -> None:
 
 
 TILES = Path(__file__).parent / "emulated_tiles.h"
-ON_TILES = ("modules/test_lstm_amx.py", "inference/test_lstm.py", "modules/test_lstm.py")
+ON_TILES = ("pretraining/test_lstm_amx.py", "pretraining/test_scan.py", "inference/test_lstm.py")
 
 
 def test_on_emulated_tiles(project: Path, compiled: ctypes.CDLL) -> None:
@@ -105,7 +105,7 @@ def test_on_emulated_tiles(project: Path, compiled: ctypes.CDLL) -> None:
 
 
 HEADER = Path(__file__).parent / "one_processor.h"
-ON_PROCESSORS = ("modules/test_lstm.py", "modules/test_lstm_cell.py")
+ON_PROCESSORS = ("modules/test_lstm.py", "modules/test_lstm_cell.py", "pretraining/test_scan.py")
 
 
 @pytest.mark.parametrize("processor", [1, 3])

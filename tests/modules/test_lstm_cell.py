@@ -14,7 +14,7 @@ from torch import Tensor
 
 from spacy_elmo import kernels
 from spacy_elmo.kernels.calls import GATE_F, GATE_I, GATE_J, GATE_O, GATES
-from spacy_elmo.modules.lstm_cell import Gates, array, cell_backward, cell_forward, with_forget_bias
+from spacy_elmo.modules.lstm_cell import Gates, cell_backward, cell_forward, with_forget_bias
 
 SIZES = [(1, 1), (1, 5), (3, 16), (2, 33), (5, 64), (2, 130)]
 # the activations of the two differ in their last bits only; a unit in bfloat16's last place is at most 2^-7
@@ -196,17 +196,3 @@ def test_the_order_of_the_gates_is_that_of_the_compiled_loops() -> None:
 def test_the_forget_bias_is_added_to_the_third_gate_of_a_file() -> None:
     """The order i, j, f, o of TensorFlow's LSTMCell, and its forget_bias of 1."""
     assert with_forget_bias(torch.zeros(2, 4), torch.float32).tolist() == [[0.0, 0.0, 1.0, 0.0]] * 2
-
-
-def test_an_array_is_used_again_if_its_shape_and_type_fit() -> None:
-    arrays: dict[str, Tensor] = {}
-    like = torch.zeros(1)
-    first = array(arrays, "x", like, torch.float32, 2, 3)
-    assert array(arrays, "x", like, torch.float32, 2, 3) is first
-    assert array(arrays, "y", like, torch.float32, 2, 3) is not first
-    assert array(None, "x", like, torch.float32, 2, 3) is not first
-    for dtype, shape in ((torch.bfloat16, (2, 3)), (torch.float32, (3, 2)), (torch.float32, (2, 3))):
-        made = array(arrays, "x", like, dtype, *shape)
-        assert (made.dtype, made.shape) == (dtype, shape)
-        assert made is not first
-        assert array(arrays, "x", like, dtype, *shape) is made

@@ -17,6 +17,7 @@ from spacy_elmo.errors import SettingsError
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import boundary_ids
 from spacy_elmo.modules import LstmState
+from spacy_elmo.modules.lstm import scan_layers
 from spacy_elmo.modules.softmax import LogUniform
 from spacy_elmo.pretraining import trainer as trainer_module
 from spacy_elmo.pretraining.config import (
@@ -29,8 +30,10 @@ from spacy_elmo.pretraining.config import (
 from spacy_elmo.pretraining.folder import find_vocabulary, starting_model
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.prepared import PreparedCorpus
+from spacy_elmo.pretraining.scan import window_scans
 from spacy_elmo.pretraining.step import Batch, Gradients
 from spacy_elmo.pretraining.trainer import Trainer, _seed
+from spacy_elmo.pretraining.workspace import Workspace
 
 OPTIONS = BiLMOptions(3, ((1, 5), (2, 7)), 1, "relu", 12, 20, 16, 2, 3.0, 3.0, True)
 STREAMS, STEPS, NEGATIVES, SEED = 8, 7, 9, 3
@@ -113,7 +116,8 @@ def plain(model: LanguageModel, kind: str, call: Call, seed: int, scale: float) 
     bilm, softmax = copy.deepcopy(model.bilm).double(), copy.deepcopy(model.softmax).double()
     batch, state = call.batch, LstmState(*(values.double() for values in call.state))
     x = F.embedding(batch.inputs, bilm.char_cnn(batch.characters))
-    outputs, hs, cs = bilm.lstm.scan(x, state, batch.keep.double())
+    scans = window_scans(batch.keep.double(), torch.float64, [Workspace() for _ in bilm.lstm.layers])
+    outputs, hs, cs = scan_layers(bilm.options, bilm.lstm.weights(), x, state, scans=scans)
     top, targets = outputs[-1].flatten(0, 2), batch.targets.flatten()
     total = sampled_loss(softmax, top, targets, seed) if kind == "sampled" else full_loss(softmax, top, targets)
     parameters = [*bilm.parameters(), *softmax.parameters()]

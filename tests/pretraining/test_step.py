@@ -17,8 +17,8 @@ from spacy_elmo.formats.characters import boundary_ids, words_to_ids
 from spacy_elmo.inference.linear import has_bfloat16
 from spacy_elmo.modules import BiLM, LstmState, lstm
 from spacy_elmo.modules.char_cnn import CharCnn
-from spacy_elmo.modules.lstm import GpuWorkspace
 from spacy_elmo.pretraining import step as step_module
+from spacy_elmo.pretraining import workspace
 from spacy_elmo.pretraining.config import (
     OptimizerSettings,
     PathSettings,
@@ -115,17 +115,17 @@ def test_inputs_of_layers_and_the_top_are_dropped(monkeypatch: pytest.MonkeyPatc
 
 def test_the_matmul_type_reaches_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     types: list[torch.dtype] = []
-    scan, encode = step_module.scan_layers, CharCnn.forward
+    scans, encode = step_module.window_scans, CharCnn.forward
 
-    def watched_scan(*given: Any, matmul_dtype: torch.dtype, **others: Any) -> Any:
+    def watched_scans(keep: Tensor, matmul_dtype: torch.dtype, *others: Any) -> Any:
         types.append(matmul_dtype)
-        return scan(*given, matmul_dtype=matmul_dtype, **others)
+        return scans(keep, matmul_dtype, *others)
 
     def watched_encode(self: CharCnn, ids: Tensor, matmul_dtype: torch.dtype) -> Tensor:
         types.append(matmul_dtype)
         return encode(self, ids, matmul_dtype)
 
-    monkeypatch.setattr(step_module, "scan_layers", watched_scan)
+    monkeypatch.setattr(step_module, "window_scans", watched_scans)
     monkeypatch.setattr(CharCnn, "forward", watched_encode)
     _, scorer = gradients(1, 0.0, 0, matmul=torch.bfloat16)
     assert types + scorer.types == [torch.bfloat16] * (1 + 2 + 2)  # all words at once, both directions
@@ -190,13 +190,13 @@ def test_each_word_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "frozen", "accumulate", "recorded"),
-    [("sampled", 0, 3, False), ("sampled", 2 * 56, 1, True), ("full", 10**6, 1, False), ("full", 0, 1, True)],
+    ("kind", "frozen", "accumulate"),
+    [("sampled", 0, 3), ("sampled", 2 * 56, 1), ("full", 10**6, 1), ("full", 0, 1)],
 )
 def test_it_computes_what_the_threads_compute(
-    words: PreparedCorpus, kind: str, frozen: int, accumulate: int, recorded: bool, monkeypatch: pytest.MonkeyPatch
+    words: PreparedCorpus, kind: str, frozen: int, accumulate: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lstm, "Replayed", lambda function: function)
+    monkeypatch.setattr(workspace, "Replayed", lambda function: function)
     losses, states = [], []
     for of_gpu in (False, True):
         trainer = trainer_on("cpu", words, kind, frozen_tokens=frozen, accumulate=accumulate)
@@ -204,8 +204,6 @@ def test_it_computes_what_the_threads_compute(
             monkeypatch.setattr(lstm, "runs_at_once", lambda _: True)
             trainer.workers.close()
             trainer.workers = GpuStep(trainer.model.bilm, torch.float32)
-            if recorded:
-                trainer.workers.workspaces = [GpuWorkspace() for _ in trainer.model.bilm.lstm.layers]
         with trainer:
             losses.append([trainer.step() for _ in range(4)])
         states.append(trainer.state_arrays())

@@ -1,6 +1,7 @@
 """One direction of an LSTM layer over a window of steps, in bfloat16 on the tiles of AMX.
 
-Each pass is one compiled call. calls.h of the kernels describes the layouts of the arrays, and their reasons.
+Each pass is one compiled call. In these the rows of a `Scan` are padded, and gates, outs and cells have the layouts
+that calls.h of the kernels describes, with their reasons.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from ..kernels.calls import (
     AmxForwardCall,
     AmxGradientCall,
 )
-from .loops import loops, optional_address
-from .lstm_cell import Arrays, Clips, Scan, array
+from ..modules.loops import loops, optional_address
+from ..modules.lstm_cell import Clips, Scan
+from .workspace import Workspace
 
 LOW, REAL = torch.bfloat16, torch.float32  # of what is multiplied; of sums, cell states and gradients of weights
 
@@ -48,16 +50,15 @@ def by_rows(cells: Tensor) -> Tensor:
     return cells.view(*others, dim // UNITS, rows, UNITS).transpose(-3, -2)
 
 
-def forward(scan: Scan, clips: Clips, batch: int, arrays: Arrays | None) -> None:
+def forward(scan: Scan, clips: Clips, batch: int, workspace: Workspace) -> None:
     """Run the forward pass of one direction, and fill the tape.
 
     scan: x in `inputs` and index 0 of `cells` and `hidden` are set already.
     batch: number of rows without padding.
-    arrays: stored arrays, as in `lstm_cell.array`.
     """
     (steps, _, dim), both, width = scan.outs.shape, scan.inputs.shape[2], scan.hidden.shape[2]
     scan.inputs[:, batch:] = 0
-    library, _packed, (of_weight, of_w_p, of_packed, of_packed_w_p) = _matrices(scan, arrays)
+    library, _packed, (of_weight, of_w_p, of_packed, of_packed_w_p) = _matrices(scan, workspace)
     library.amx_pack(both, GATES * dim, dim, UNITS, of_weight, of_packed)
     library.amx_pack(dim, width, *IN_ORDER, of_w_p, of_packed_w_p)
     call = AmxForwardCall(
@@ -78,18 +79,18 @@ def forward(scan: Scan, clips: Clips, batch: int, arrays: Arrays | None) -> None
 
 
 def backward(
-    scan: Scan, clips: Clips, d_hidden: Tensor | None, d_cells: Tensor | None, batch: int, arrays: Arrays | None
+    scan: Scan, clips: Clips, d_hidden: Tensor | None, d_cells: Tensor | None, batch: int, workspace: Workspace
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor, Tensor]:
-    """Return the gradients of x, weight, bias, w_p, h0 and c0, as `lstm._backward` does."""
+    """Return the gradients of x, weight, bias, w_p, h0 and c0, as `backward_steps` of modules does."""
     (steps, rows, dim), both, width = scan.outs.shape, scan.inputs.shape[2], scan.hidden.shape[2]
     like, n_in, places = scan.cells, both - width, _places(scan)
-    library, _packed, (of_weight, of_w_p, of_packed, of_packed_w_p) = _matrices(scan, arrays)
+    library, _packed, (of_weight, of_w_p, of_packed, of_packed_w_p) = _matrices(scan, workspace)
     library.amx_pack_gates_transposed(dim, both, of_weight, of_packed)
     library.amx_pack_transposed(width, dim, of_w_p, of_packed_w_p)
     d_x, d_h = like.new_empty(steps, batch, n_in), like.new_zeros(batch, width)
-    d_proj = array(arrays, "d_proj", like, LOW, steps, rows, width)
-    d_c = array(arrays, "d_c", like, REAL, 1, rows, dim).zero_()
-    work = array(arrays, "work", like, REAL, rows, both + AMX_SIZE_MULTIPLE)
+    d_proj = workspace.array("d_proj", like, LOW, steps, rows, width)
+    d_c = workspace.array("d_c", like, REAL, 1, rows, dim).zero_()
+    work = workspace.array("work", like, REAL, rows, both + AMX_SIZE_MULTIPLE)
     if d_cells is not None and len(d_cells) == 1:
         by_rows(d_c)[0, :batch] = d_cells[0].unflatten(1, (-1, UNITS))
         d_cells = None
@@ -117,13 +118,13 @@ def backward(
         proj_bound=bound(clips.proj),
     )
     library.amx_backward(ctypes.byref(call))
-    d_weight, d_bias = weight_gradient(library, scan.inputs, scan.gates, (dim, UNITS), arrays)
-    d_w_p, _ = weight_gradient(library, d_proj, scan.outs, IN_ORDER, arrays)
+    d_weight, d_bias = weight_gradient(library, scan.inputs, scan.gates, (dim, UNITS), workspace)
+    d_w_p, _ = weight_gradient(library, d_proj, scan.outs, IN_ORDER, workspace)
     return d_x, d_weight, d_bias, d_w_p.t(), d_h, by_rows(d_c)[0, :batch].flatten(1)
 
 
 def weight_gradient(
-    library: ctypes.CDLL, left: Tensor, right: Tensor, columns: tuple[int, int], arrays: Arrays | None
+    library: ctypes.CDLL, left: Tensor, right: Tensor, columns: tuple[int, int], workspace: Workspace
 ) -> tuple[Tensor, Tensor]:
     """Return left^T right, summed over all steps, and the sum of right's rows: gradients of a weight and its bias.
 
@@ -134,9 +135,9 @@ def weight_gradient(
     Returns *Shape:* (m, n) and (n,), float32.
     """
     (steps, rows, m), n = left.shape, right.shape[2]
-    tiles = array(arrays, f"left {m}", left, LOW, *left.shape)
+    tiles = workspace.array(f"left {m}", left, LOW, *left.shape)
     gradient, totals = (left.new_empty(*shape, dtype=REAL) for shape in ((m, n), (n,)))
-    work = array(arrays, f"work {m}", left, REAL, GRADIENT_GROUPS * AMX_SIZE_MULTIPLE, m)
+    work = workspace.array(f"work {m}", left, REAL, GRADIENT_GROUPS * AMX_SIZE_MULTIPLE, m)
     of_tiles = address("tiles", tiles, LOW, (steps, rows, m))
     library.amx_pack_left(steps * rows, m, address("left", left, LOW, (steps, rows, m)), of_tiles)
     call = AmxGradientCall(
@@ -168,13 +169,13 @@ def _places(scan: Scan) -> dict[str, int]:
     }
 
 
-def _matrices(scan: Scan, arrays: Arrays | None) -> tuple[ctypes.CDLL, list[Tensor], list[int]]:
+def _matrices(scan: Scan, workspace: Workspace) -> tuple[ctypes.CDLL, list[Tensor], list[int]]:
     """Return the loops, arrays for the packed weight and projection, and addresses: of both, and of these arrays."""
     library, w_p = loops(scan.weight), scan.w_p
     assert library is not None  # otherwise `fits` returns False
     assert w_p is not None
     dim, width = scan.outs.shape[2], scan.hidden.shape[2]
     shapes = {"weight": (scan.inputs.shape[2], GATES * dim), "w_p": (dim, width)}
-    packed = [array(arrays, f"packed {name}", scan.weight, LOW, *shape) for name, shape in shapes.items()]
+    packed = [workspace.array(f"packed {name}", scan.weight, LOW, *shape) for name, shape in shapes.items()]
     both = zip([*shapes.items()] * 2, (scan.weight, w_p, *packed))
     return library, packed, [address(name, matrix, LOW, shape) for (name, shape), matrix in both]

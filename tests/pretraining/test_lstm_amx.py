@@ -13,9 +13,12 @@ from torch import Tensor
 
 from spacy_elmo import kernels
 from spacy_elmo.kernels.calls import GRADIENT_GROUPS, padded
-from spacy_elmo.modules import lstm, lstm_amx
-from spacy_elmo.modules.lstm_amx import IN_ORDER, weight_gradient
+from spacy_elmo.modules.lstm import backward_steps
 from spacy_elmo.modules.lstm_cell import Clips, LayerWeights, LstmState, Scan
+from spacy_elmo.pretraining import lstm_amx
+from spacy_elmo.pretraining.lstm_amx import IN_ORDER, weight_gradient
+from spacy_elmo.pretraining.scan import window_scan
+from spacy_elmo.pretraining.workspace import Workspace
 
 LOW = torch.bfloat16
 # (steps, batch, dim, input, projection)
@@ -49,7 +52,7 @@ class Given(NamedTuple):
     w_p: Tensor
     h0: Tensor
     c0: Tensor
-    keep: Tensor | None
+    keep: Tensor
     d_hidden: Tensor
     d_cells: Tensor
 
@@ -68,31 +71,26 @@ def drawn(steps: int, batch: int, dim: int, n_in: int, width: int, forget: bool 
         normal(1, dim, width, by=2 * dim**-0.5),
         normal(1, batch, width),
         normal(1, batch, dim),
-        (torch.from_numpy(rng.random((steps, batch, 1))) > 0.1).float() if forget else None,
+        (torch.from_numpy(rng.random((steps, batch, 1))) > 0.1).float() if forget else torch.ones(steps, batch, 1),
         normal(1, steps, batch, width),
         normal(1, steps, batch, dim),
     )
 
 
-def run(
-    given: Given,
-    clips: Clips,
-    products: torch.dtype = LOW,
-    workspace: dict[str, Tensor] | None = None,
-) -> list[Tensor]:
-    """h, c and the gradients of x, w_x, w_h, bias, w_p, h0, c0."""
+def run(given: Given, clips: Clips, products: torch.dtype = LOW, workspace: Workspace | None = None) -> list[Tensor]:
+    """h, the last c and the gradients of x, w_x, w_h, bias, w_p, h0, c0."""
     inputs = [tensor.clone().requires_grad_() for tensor in given[:7]]
     x, *weights, h0, c0 = inputs
-    h, c = lstm.lstm_scan(
+    h, c = window_scan(
         x,
         LayerWeights(*weights),
         LstmState(h0, c0),
-        given.keep,
         clips,
+        keep=given.keep,
         matmul_dtype=products,
-        workspace=workspace,
+        workspace=Workspace() if workspace is None else workspace,
     )
-    loss = (h * given.d_hidden).sum() + (c * given.d_cells[:, -c.shape[1] :]).sum()
+    loss = (h * given.d_hidden).sum() + (c * given.d_cells[:, -1:]).sum()
     return [h.detach(), c.detach(), *torch.autograd.grad(loss, inputs)]
 
 
@@ -106,9 +104,7 @@ def relative(got: Tensor, expected: Tensor) -> float:
 def test_values_and_gradients_are_near_those_of_float64(sizes: tuple[int, ...], forget: bool, clips: Clips) -> None:
     """torch computes in float64, so the differences are the rounding to bfloat16."""
     given = drawn(*sizes, forget=forget)
-    exact = given._replace(**{name: getattr(given, name).double() for name in Given._fields if name != "keep"})
-    exact = exact._replace(keep=None if given.keep is None else given.keep.double())
-    got, expected = run(given, clips), run(exact, clips, torch.float64)
+    got, expected = run(given, clips), run(Given(*(part.double() for part in given)), clips, torch.float64)
     for made, wanted in zip(got[:2], expected[:2], strict=True):
         assert made.shape == wanted.shape
         assert relative(made, wanted) <= 0.01
@@ -140,15 +136,14 @@ def test_backward_pass_over_the_same_tape(sizes: tuple[int, ...], clips: Clips, 
     )
     scan.inputs[:, :batch, :n_in], scan.hidden[0, :batch] = given.x[0], given.h0[0]
     lstm_amx.by_rows(scan.cells)[0, :batch] = given.c0[0].view(batch, -1, 16)
-    lstm_amx.forward(scan, clips, batch, None)
+    lstm_amx.forward(scan, clips, batch, Workspace())
     # row by row: gates [dim / 16][i, j or f, o][rows][2][16], outs [dim / 32][rows][32]
     gates = scan.gates.view(steps, dim // 16, 2, rows, 2, 16).permute(0, 3, 2, 4, 1, 5).reshape(steps, rows, 4 * dim)
     outs = scan.outs.view(steps, dim // 32, rows, 32).transpose(1, 2).flatten(2)
     tape = scan.inputs, gates, outs, lstm_amx.by_rows(scan.cells).flatten(2), scan.hidden
-    keep = None if given.keep is None else given.keep.double()
     plain = Scan(
-        *(part[:, :batch].double().contiguous() for part in tape),
-        *(weight.double(), given.bias[0].double(), w_p.double(), keep, keep),
+        *(part[None, :, :batch].double().contiguous() for part in tape),
+        *(weight[None].double(), given.bias.double(), w_p[None].double(), given.keep.double(), given.keep.double()),
     )
     d_hidden = given.d_hidden[0] if above in ("hidden", "all") else None
     d_cells = None if above == "hidden" else given.d_cells[0, -1:] if above == "last cell" else given.d_cells[0]
@@ -156,19 +151,19 @@ def test_backward_pass_over_the_same_tape(sizes: tuple[int, ...], clips: Clips, 
         None if clips.cell is None else float(torch.tensor(clips.cell)),
         None if clips.proj is None else float(torch.tensor(clips.proj, dtype=LOW)),
     )
-    expected = lstm._backward(
+    expected = backward_steps(
         plain,
         bounds,
-        None if d_hidden is None else d_hidden.double(),
-        None if d_cells is None else d_cells.double(),
+        None if d_hidden is None else d_hidden[None].double(),
+        None if d_cells is None else d_cells[None].double(),
     )
-    got = lstm_amx.backward(scan, clips, d_hidden, d_cells, batch, None)
+    got = lstm_amx.backward(scan, clips, d_hidden, d_cells, batch, Workspace())
     for made, wanted in zip(got, expected, strict=True):
         assert made is not None
         assert wanted is not None
-        assert made.shape == wanted.shape
+        assert made.shape == wanted.shape[1:]
         assert made.dtype == torch.float32
-        assert relative(made, wanted) <= 0.008
+        assert relative(made, wanted[0]) <= 0.008
 
 
 @pytest.mark.parametrize(("steps", "rows", "m", "n"), [(1, 32, 64, 64), (3, 64, 128, 192), (5, 96, 64, 1088)])
@@ -177,9 +172,10 @@ def test_weight_gradient(amx: ctypes.CDLL, steps: int, rows: int, m: int, n: int
     rng = np.random.default_rng(n)
     left, right = (torch.from_numpy(rng.normal(size=(steps * rows, k))).to(LOW) for k in (m, n))
     blocked = right.view(steps, rows, n // 32, 32).transpose(1, 2).reshape(steps, rows, n)
-    arrays = {f"work {m}": torch.full((64 * GRADIENT_GROUPS, m), torch.nan)}
-    gradient, totals = weight_gradient(amx, left.view(steps, rows, m), blocked, IN_ORDER, arrays)
-    assert arrays[f"work {m}"].isfinite().any()  # it was used
+    workspace = Workspace()
+    workspace[f"work {m}"] = torch.full((64 * GRADIENT_GROUPS, m), torch.nan)
+    gradient, totals = weight_gradient(amx, left.view(steps, rows, m), blocked, IN_ORDER, workspace)
+    assert workspace[f"work {m}"].isfinite().any()  # it was used
     expected = left.double().numpy().T @ right.double().numpy()
     np.testing.assert_allclose(gradient.numpy(), expected, rtol=0, atol=1e-4)
     np.testing.assert_allclose(totals.numpy(), right.double().numpy().sum(0), rtol=0, atol=1e-4)
@@ -209,16 +205,15 @@ def test_errors_of_the_activations(gate: str) -> None:
 
 
 def test_repeated_runs_and_other_threads_give_the_same_bits() -> None:
-    """The values that were in the work arrays before make no difference. With them, c is that of the last step."""
+    """The values that were in the work arrays before make no difference."""
     first, second = drawn(4, 33, 128, 64, 64), drawn(5, 16, 64, 64, 128)
-    first.d_cells[:, :-1] = 0
     expected = [run(given, BINDING) for given in (first, second)]
-    workspace: dict[str, Tensor] = {}
+    workspace = Workspace()
     run(first, BINDING, workspace=workspace)
     for array in workspace.values():
         array.fill_(torch.nan)
-    for k, (got, wanted) in enumerate(zip(run(first, BINDING, workspace=workspace), expected[0], strict=True)):
-        assert torch.equal(got, wanted[:, -1:] if k == 1 else wanted)
+    for got, wanted in zip(run(first, BINDING, workspace=workspace), expected[0], strict=True):
+        assert torch.equal(got, wanted)
     with ThreadPoolExecutor(2) as pool:
         for _ in range(5):
             results = pool.map(lambda given: run(given, BINDING), (first, second))
@@ -231,14 +226,15 @@ def test_nan_spreads_to_its_own_row_only() -> None:
     before = run(given, Clips(3.0, 3.0))
     given.x[0, 2, 7, 5] = torch.nan
     after = run(given, Clips(3.0, 3.0))
-    for k in (0, 1):
-        damaged = after[k][0].isnan()
-        assert damaged[2:, 7].all()
-        assert not damaged[:2].any()
-        assert not damaged[:, torch.arange(33) != 7].any()
+    others = torch.arange(33) != 7
+    damaged, last = after[0][0].isnan(), after[1][0, 0].isnan()
+    assert damaged[2:, 7].all()
+    assert last[7].all()
+    assert not damaged[:2].any()
+    assert not damaged[:, others].any()
+    assert not last[others].any()
     assert torch.equal(after[0][:, :2], before[0][:, :2])
     assert all(gradient.isnan().any() for gradient in after[2:])
-    others = torch.arange(33) != 7
     assert torch.equal(after[2][:, :, others], before[2][:, :, others])
 
 
