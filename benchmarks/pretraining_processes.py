@@ -23,12 +23,12 @@ import torch
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.softmax import LogUniform
 from spacy_elmo.pretraining.config import OptimizerSettings, PathSettings, PretrainConfig, SoftmaxSettings
 from spacy_elmo.pretraining.config import TrainingSettings as Training
 from spacy_elmo.pretraining.distributed import processes
 from spacy_elmo.pretraining.folder import find_vocabulary, starting_model
 from spacy_elmo.pretraining.prepared import prepare
+from spacy_elmo.pretraining.softmax import LogUniform
 from spacy_elmo.pretraining.trainer import Trainer
 
 from .common import measured, options_of, parser_of, row, write_text

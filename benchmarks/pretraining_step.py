@@ -30,11 +30,11 @@ from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.modules import BiLM
 from spacy_elmo.modules.lstm_cell import FORGET_BIAS
-from spacy_elmo.modules.softmax import LogUniform, Softmax
 from spacy_elmo.pretraining.config import OptimizerSettings
 from spacy_elmo.pretraining.distributed import Group
 from spacy_elmo.pretraining.objectives import RowObjective
 from spacy_elmo.pretraining.optimizers import clip, dense_optimizer
+from spacy_elmo.pretraining.softmax import LogUniform, Softmax
 from spacy_elmo.pretraining.step import Batch, Workers
 from spacy_elmo.pretraining.trainer import reuse_memory
 

@@ -42,8 +42,8 @@ from spacy.tokens import Doc
 from spacy_elmo import formats
 from spacy_elmo.errors import ElmoError
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.language_model import read_output_layer, write_output_layer
+from spacy_elmo.pretraining.softmax import Softmax
 
 SECONDS, BYTES = 20, 2 * 2**30  # of processor time and of memory, for one input
 WAITING_SECONDS = 300  # by the clock, for an input that waits and so uses no processor

@@ -34,9 +34,9 @@ from spacy_elmo.inference.engine import fill, new_layers
 from spacy_elmo.modules import BiLM, LstmState
 from spacy_elmo.modules.char_cnn import N_IDS, _convolve_and_pool, character_table, maxima
 from spacy_elmo.modules.lstm_cell import Clips, LayerWeights, cell_backward, cell_forward
-from spacy_elmo.modules.softmax import _to_probabilities
 from spacy_elmo.pretraining.optimizers import AdagradRows, AdamRows
 from spacy_elmo.pretraining.scan import window_scan
+from spacy_elmo.pretraining.softmax import _to_probabilities
 from spacy_elmo.pretraining.workspace import Workspace
 
 ROOT = Path(__file__).parents[2]

@@ -191,7 +191,7 @@ def _probabilities(logits, offset, target_logits, hits, losses, d_target, words,
 def to_probabilities(
     logits: Tensor, offset: Tensor, target_logits: Tensor, hits: Tensor, losses: Tensor, d_target: Tensor
 ) -> None:
-    """Compute what `softmax._to_probabilities` computes, from contiguous arrays of at most MOST_WORDS columns."""
+    """Compute what `_to_probabilities` of the softmax does, from contiguous arrays of at most MOST_WORDS columns."""
     rows, words = logits.shape
     block = max(16, int(triton.next_power_of_2(words)))
     _probabilities[(rows,)](

@@ -19,12 +19,12 @@ from ..formats.paths import find_files, sha256_of
 from ..formats.weights import read_weights
 from ..modules import BiLM
 from ..modules.loading import card_language, find_bilm
-from ..modules.softmax import Softmax
 from . import language_model as files
 from .checkpoint import CHECKPOINTS, Checkpoints
 from .config import PathSettings, PretrainConfig, flat, refuse, write_config
 from .language_model import LanguageModel, has_softmax, no_softmax, refuse_new_run, softmax_folder
 from .prepared import META, PreparedCorpus, prepare
+from .softmax import Softmax
 from .trainer import enough_memory
 from .vocabulary import SPECIAL, UNKNOWN, Vocabulary, count_words, least_count, read_words
 

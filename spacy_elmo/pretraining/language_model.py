@@ -20,7 +20,7 @@ from ..modules.loading import EMBEDDED, embedded_files, find_bilm, is_embedded
 from ..modules.loading import OPTIONS as OPTIONS
 from ..modules.loading import RUN as RUN
 from ..modules.loading import WEIGHTS as WEIGHTS
-from ..modules.softmax import Softmax
+from .softmax import Softmax
 from .vocabulary import Vocabulary
 
 GROUP = "spacy_elmo_softmaxes"

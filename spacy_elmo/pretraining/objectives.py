@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from ..errors import SettingsError
-from ..modules.softmax import LogUniform, Softmax, sampled_loss
 from .config import OptimizerSettings, TrainingSettings
 from .distributed import Group
 from .language_model import LanguageModel
 from .optimizers import row_optimizer
+from .softmax import LogUniform, Softmax, sampled_loss
 
 
 class Scorer(NamedTuple):

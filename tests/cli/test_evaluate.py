@@ -17,10 +17,10 @@ from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining import scoring
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.scoring import score_carried, score_sentences, score_text, score_unigram
+from spacy_elmo.pretraining.softmax import Softmax
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 OPTIONS = BiLMOptions(3, ((1, 3), (2, 2)), 1, "relu", 20, 6, 4, 2, 3.0, 3.0, True)

@@ -31,8 +31,8 @@ from spacy_elmo.errors import SettingsError
 from spacy_elmo.formats import VectorsWriter, read_options, read_weights, write_options, write_weights
 from spacy_elmo.formats.names import OFFICIAL_MODELS
 from spacy_elmo.modules.loading import load_arrays
-from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.language_model import write_output_layer
+from spacy_elmo.pretraining.softmax import Softmax
 
 SMALL = "747ba97abce8a5f446558369e10bb0f7931437a46867476fdd156f5d7f576229"
 EN_CORE = Path(spacy_elmo.__file__).parent / "bilms" / "en_core"

@@ -13,8 +13,8 @@ from bilm_cases import bilm_of, random_datasets
 
 from spacy_elmo import bilms
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.language_model import GROUP, LanguageModel, write_digest
+from spacy_elmo.pretraining.softmax import Softmax
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 OPTIONS = BiLMOptions(8, ((1, 16), (3, 32)), 1, "relu", 20, 32, 16, 2, 3.0, 3.0, True)

@@ -10,10 +10,10 @@ import torch
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.modules import BiLM
-from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.config import OptimizerSettings
 from spacy_elmo.pretraining.distributed import Group
 from spacy_elmo.pretraining.objectives import RowObjective
+from spacy_elmo.pretraining.softmax import Softmax
 from spacy_elmo.pretraining.step import Batch, Workers
 
 OPTIONS = BiLMOptions(4, ((1, 3), (2, 4)), 1, "relu", 8, 6, 5, 2, 3.0, 3.0, True)

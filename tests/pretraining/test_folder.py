@@ -20,7 +20,6 @@ from torch import nn
 
 from spacy_elmo.errors import CorpusError, OptionsError, SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.config import (
     PathSettings,
     PretrainConfig,
@@ -41,6 +40,7 @@ from spacy_elmo.pretraining.folder import (
 )
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
+from spacy_elmo.pretraining.softmax import Softmax
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parents[2]

@@ -20,11 +20,11 @@ from spacy_elmo.errors import ElmoError, SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions, atomic
 from spacy_elmo.formats.softmax import write_softmax
 from spacy_elmo.modules.loading import find_bilm, is_embedded
-from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, SoftmaxSettings, TrainingSettings, read_config
 from spacy_elmo.pretraining.folder import check_new_run, find_vocabulary, starting_model
 from spacy_elmo.pretraining.language_model import LanguageModel, has_softmax, softmax_folder
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
+from spacy_elmo.pretraining.softmax import Softmax
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 OPTIONS = BiLMOptions(3, ((1, 3), (2, 2)), 1, "relu", 20, 6, 4, 2, 3.0, 3.0, True)

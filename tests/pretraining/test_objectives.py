@@ -18,7 +18,6 @@ from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import boundary_ids
 from spacy_elmo.modules import LstmState
 from spacy_elmo.modules.lstm import scan_layers
-from spacy_elmo.modules.softmax import LogUniform
 from spacy_elmo.pretraining import trainer as trainer_module
 from spacy_elmo.pretraining.config import (
     OptimizerSettings,
@@ -31,6 +30,7 @@ from spacy_elmo.pretraining.folder import find_vocabulary, starting_model
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.prepared import PreparedCorpus
 from spacy_elmo.pretraining.scan import window_scans
+from spacy_elmo.pretraining.softmax import LogUniform
 from spacy_elmo.pretraining.step import Batch, Gradients
 from spacy_elmo.pretraining.trainer import Trainer, _seed
 from spacy_elmo.pretraining.workspace import Workspace

@@ -17,7 +17,6 @@ from numpy_bilm import NumpyBiLM, State
 
 from spacy_elmo.errors import CorpusError, SettingsError, WeightsError
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.scoring import (
     Score,
@@ -29,6 +28,7 @@ from spacy_elmo.pretraining.scoring import (
     spooled,
     total,
 )
+from spacy_elmo.pretraining.softmax import Softmax
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 
 OPTIONS = BiLMOptions(3, ((1, 3), (3, 4)), 1, "relu", 12, 6, 4, 2, 0.8, 0.6, True)

@@ -17,12 +17,12 @@ from small_run import OPTIONS, STEPS, STREAMS, config_of, last_checkpoint, run, 
 from spacy_elmo.errors import CheckpointError, SettingsError
 from spacy_elmo.formats import read_weights
 from spacy_elmo.inference import linear
-from spacy_elmo.modules.softmax import Softmax
 from spacy_elmo.pretraining.checkpoint import Checkpoints
 from spacy_elmo.pretraining.config import OptimizerSettings, PretrainConfig, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.distributed import Group
 from spacy_elmo.pretraining.evaluating import Reporter
 from spacy_elmo.pretraining.pack import pack
+from spacy_elmo.pretraining.softmax import Softmax
 from spacy_elmo.pretraining.trainer import average_of, check_streams, enough_memory, training_dtype
 
 UPDATES = 8

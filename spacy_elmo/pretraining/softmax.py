@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from ..kernels import address
-from .loops import NAMES, loops, triton_kernels
+from ..modules.loops import NAMES, loops, triton_kernels
 
 BLOCK_ROWS = 64  # of logits that `Softmax.loss` computes at a time: with 50,000 words 13 MB, which fit in the cache
 # Rows of logits that `sampled_loss` computes at a time: enough for matrix multiplications to run at full speed

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spacy_elmo.modules import softmax
-from spacy_elmo.modules.softmax import LogUniform, Softmax, _to_probabilities, sampled_loss
+from spacy_elmo.pretraining import softmax
+from spacy_elmo.pretraining.softmax import LogUniform, Softmax, _to_probabilities, sampled_loss
 
 WORDS, WIDTH = 12, 4
 
