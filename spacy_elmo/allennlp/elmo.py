@@ -1,7 +1,6 @@
 """A drop-in for AllenNLP's Elmo: it mixes the biLM's layers with trained weights."""
 
 import inspect
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, SupportsFloat
@@ -14,106 +13,67 @@ from ..formats.characters import MAX_CHARACTERS, batch_to_ids_array, checked_wor
 from ..modules.bilm import BiLM
 from ..modules.lstm_cell import FORGET_BIAS, Gates
 from ..modules.scalar_mix import ScalarMix
-from .elmo_bilm import ElmoBiLM, checked_inputs, loaded
+from .elmo_bilm import ElmoBiLM, File, checked_inputs, loaded
 
-_ENCODER = "_elmo_lstm._token_embedder."
-_LSTM = "_elmo_lstm._elmo_lstm."
-_OURS = "_elmo_lstm.bilm."
-# buffers of AllenNLP's Elmo, and its vectors of vocab_to_cache. Ours are computed when they are needed
-_DROPPED = (
-    f"{_ENCODER}_beginning_of_sentence_characters",
-    f"{_ENCODER}_end_of_sentence_characters",
-    "_elmo_lstm._word_embedding.weight",
-)
+_LSTM = r"_elmo_lstm\._elmo_lstm\.forward_layer_(\d+)\."
+_ENCODER = r"_elmo_lstm\._token_embedder\."
+# AllenNLP's names, and ours
+_RENAMED = {
+    _ENCODER + "_char_embedding_weights": "char_cnn.embedding.weight",
+    _ENCODER + r"char_conv_(\d+)\.(weight|bias)": r"char_cnn.convolutions.\1.\2",
+    _ENCODER + r"_projection\.(weight|bias)": r"char_cnn.projection.\1",
+    _ENCODER + r"_highways\._layers\.(\d+)\.(weight|bias)": r"char_cnn.highways.\1.transform.\2",
+    _LSTM + r"input_linearity\.weight": r"lstm.layers.\1.input_weight",
+    _LSTM + r"state_linearity\.weight": r"lstm.layers.\1.recurrent_weight",
+    _LSTM + r"state_linearity\.bias": r"lstm.layers.\1.bias",
+    _LSTM + r"state_projection\.weight": r"lstm.layers.\1.projection",
+    # buffers, and the vectors of vocab_to_cache. Ours are computed when they are needed
+    _ENCODER + "_(beginning|end)_of_sentence_characters": "",
+    r"_elmo_lstm\._word_embedding\.weight": "",
+}
 
 
-def from_allennlp(state_dict: dict[str, Any], prefix: str, ours_inside: bool) -> None:
-    """Replace AllenNLP's names after `prefix` by ours, in place; of what does not match, torch's error tells."""
-    names = [name.removeprefix(prefix) for name in state_dict if name.startswith(prefix)]
-    if not any(name.startswith((_ENCODER, _LSTM)) or ".scalar_parameters." in name for name in names):
+def from_allennlp(state_dict: dict[str, Tensor], prefix: str, ours_inside: bool) -> None:
+    """Replace AllenNLP's names after `prefix` by ours, in place; of what does not match, torch's error tells.
+
+    ours_inside: false: the module is AllenNLP's own biLM, and needs AllenNLP's names.
+    """
+    for name in [name for name in state_dict if name.startswith(prefix)]:
+        theirs = name.removeprefix(prefix)
+        if re.fullmatch(r"scalar_mix_\d+\.scalar_parameters\.0", theirs):
+            mix, w = name.removesuffix("scalar_parameters.0"), list[Tensor]()
+            while (part := f"{mix}scalar_parameters.{len(w)}") in state_dict:
+                w.append(state_dict.pop(part).reshape(-1))
+            state_dict[f"{mix}w"] = torch.cat(w)
+        for pattern, replacement in _RENAMED.items():
+            if ours_inside and (match := re.fullmatch(pattern, theirs)):
+                _convert(state_dict, name, replacement and f"{prefix}_elmo_lstm.bilm.{match.expand(replacement)}")
+
+
+def _convert(state_dict: dict[str, Tensor], theirs: str, ours: str) -> None:
+    """Replace one of AllenNLP's tensors; for one of a forward LSTM, that of the backward LSTM as well."""
+    other = theirs.replace(".forward_layer_", ".backward_layer_")
+    if other not in state_dict:
         return
-    values = {name: state_dict[prefix + name] for name in names if not name.startswith(_OURS)}
-    theirs = {name: value for name, value in values.items() if isinstance(value, Tensor)}
-    for name in theirs:
-        del state_dict[prefix + name]
-    ours = _mixes(theirs)
-    # if the module is AllenNLP's own biLM, it needs AllenNLP's names
-    if ours_inside:
-        for name in _DROPPED:
-            theirs.pop(name, None)
-        ours |= _encoder(theirs) | _lstms(theirs)
-    # the names that remain are not AllenNLP's: torch's error lists them
-    state_dict.update({prefix + name: tensor for name, tensor in {**theirs, **ours}.items()})
+    tensor = state_dict.pop(theirs)
+    if other != theirs:
+        both = [_direction(one, ours) for one in (tensor, state_dict.pop(other))]
+        state_dict[ours] = torch.stack(both)
+    elif ".transform." in ours:
+        transform, carry = tensor.chunk(2)
+        state_dict[ours], state_dict[ours.replace(".transform.", ".carry.")] = transform, -carry
+    elif ours:
+        state_dict[ours] = tensor
 
 
-def _encoder(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    ours = {}
-    renamed = {f"{_ENCODER}_char_embedding_weights": f"{_OURS}char_cnn.embedding.weight"}
-    for kind in ("weight", "bias"):
-        renamed[f"{_ENCODER}_projection.{kind}"] = f"{_OURS}char_cnn.projection.{kind}"
-        for i in _numbers(theirs, f"{_ENCODER}char_conv_", f".{kind}"):
-            renamed[f"{_ENCODER}char_conv_{i}.{kind}"] = f"{_OURS}char_cnn.convolutions.{i}.{kind}"
-        for k in _numbers(theirs, f"{_ENCODER}_highways._layers.", f".{kind}"):
-            name = f"{_ENCODER}_highways._layers.{k}.{kind}"
-            if not theirs[name].dim():
-                continue
-            both = theirs.pop(name)
-            transform, carry = both.split([len(both) // 2, len(both) - len(both) // 2])
-            ours[f"{_OURS}char_cnn.highways.{k}.transform.{kind}"] = transform
-            ours[f"{_OURS}char_cnn.highways.{k}.carry.{kind}"] = -carry
-    return ours | {name: theirs.pop(old) for old, name in renamed.items() if old in theirs}
-
-
-def _lstms(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    ours = {}
-    parts = {
-        "input_weight": "input_linearity.weight",
-        "recurrent_weight": "state_linearity.weight",
-        "bias": "state_linearity.bias",
-        "projection": "state_projection.weight",
-    }
-    for name, part in parts.items():
-        for k in _numbers(theirs, f"{_LSTM}forward_layer_", f".{part}"):
-            names = [f"{_LSTM}{direction}_layer_{k}.{part}" for direction in ("forward", "backward")]
-            if names[1] not in theirs or theirs[names[0]].shape != theirs[names[1]].shape:
-                continue
-            if name != "projection" and (not theirs[names[0]].dim() or len(theirs[names[0]]) % 4):
-                continue
-            tensors = [theirs.pop(old) for old in names]
-            if name != "projection":
-                tensors = [_reordered(tensor, is_bias=name == "bias") for tensor in tensors]
-            ours[f"{_OURS}lstm.layers.{k}.{name}"] = torch.stack(
-                [tensor.t() if tensor.dim() == 2 else tensor for tensor in tensors]
-            )
-    return ours
-
-
-def _reordered(tensor: Tensor, is_bias: bool) -> Tensor:
-    """Return the gates in our order in place of i, f, j, o, and the bias without the forget bias, added later."""
-    i, f, j, o = tensor.unflatten(0, (4, -1))
-    return torch.cat(Gates(input=i, candidate=j, forget=f - FORGET_BIAS if is_bias else f, output=o))
-
-
-def _mixes(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    ours = {}
-    for k in _numbers(theirs, "scalar_mix_", ".scalar_parameters.0"):
-        layers = _numbers(theirs, f"scalar_mix_{k}.scalar_parameters.", "")
-        names = [f"scalar_mix_{k}.scalar_parameters.{layer}" for layer in layers]
-        if layers == list(range(len(layers))) and all(theirs[name].numel() == 1 for name in names):
-            ours[f"scalar_mix_{k}.w"] = torch.cat([theirs.pop(name).reshape(-1) for name in names])
-    return ours
-
-
-def _numbers(names: Mapping[str, Any], before: str, after: str) -> list[int]:
-    """Return the numbers n for which before + n + after is a name, in increasing order."""
-    between = [name[len(before) : len(name) - len(after)] for name in names if name.startswith(before)]
-    numbers = [text for text in between if re.fullmatch(r"[0-9]{1,9}", text)]
-    fits = [text for text in numbers if f"{before}{text}{after}" in names]
-    return sorted(map(int, dict.fromkeys(fits)))
-
-
-_FLAGS = ("requires_grad", "do_layer_norm", "keep_sentence_boundaries", "stateful")
-File = str | os.PathLike[str]
+def _direction(tensor: Tensor, ours: str) -> Tensor:
+    """Return an LSTM's tensor with our order of the gates, which is i, f, j, o there, and without the forget bias."""
+    if not ours.endswith(".projection"):
+        i, f, j, o = tensor.unflatten(0, (4, -1))
+        # it is added later
+        forget = f - FORGET_BIAS if ours.endswith(".bias") else f
+        tensor = torch.cat(Gates(input=i, candidate=j, forget=forget, output=o))
+    return tensor.t()
 
 
 def batch_to_ids(batch: Iterable[Iterable[str]], max_characters: int = MAX_CHARACTERS) -> Tensor:
@@ -172,8 +132,6 @@ class Elmo(nn.Module):
         check_whole(num_output_representations=num_output_representations)
         if not isinstance(dropout, SupportsFloat) or not 0 <= dropout <= 1:
             raise SettingsError(f"dropout is {shown(dropout)}. Expected a share, 0 to 1.")
-        if isinstance(vocab_to_cache, list) and not vocab_to_cache:
-            vocab_to_cache = None  # as in AllenNLP
         if module is None:
             bilm = loaded(options_file, weight_file, requires_grad, vocab_to_cache)
             module = ElmoBiLM(bilm, vocab_to_cache, stateful)
@@ -185,7 +143,7 @@ class Elmo(nn.Module):
             module = ElmoBiLM(module, vocab_to_cache, stateful)
         elif stateful:
             raise SettingsError("stateful is true, but module is not a BiLM of this package. Set stateful to false.")
-        elif vocab_to_cache is not None:
+        elif vocab_to_cache:
             raise SettingsError(
                 "vocab_to_cache was given, but module is not a BiLM of this package. Give the words to that module."
             )
@@ -222,12 +180,6 @@ class Elmo(nn.Module):
                 f"The parameters of Elmo: {error}. Expected some of: {', '.join(signature.parameters)}. For the "
                 "embedded biLM, set options_file and weight_file to null."
             ) from None
-        for name in arguments.keys() & set(_FLAGS):
-            if not isinstance(arguments[name], bool | int):  # AllenNLP makes bools of whole numbers, but not of texts
-                raise SettingsError(
-                    f"The parameter {name} of Elmo is {shown(arguments[name])}. Expected true or false."
-                )
-            arguments[name] = bool(arguments[name])
         return cls(**arguments)
 
     @property
@@ -246,7 +198,7 @@ class Elmo(nn.Module):
     def reset_states(self) -> None:
         """Let the next batch start from the zero state. Without `stateful` each batch does."""
         if isinstance(self._elmo_lstm, ElmoBiLM):
-            self._elmo_lstm.reset_states()  # in AllenNLP: elmo._elmo_lstm._elmo_lstm.reset_states()
+            self._elmo_lstm.carried.reset()  # in AllenNLP: elmo._elmo_lstm._elmo_lstm.reset_states()
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """Embed sentences.

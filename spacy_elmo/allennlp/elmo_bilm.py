@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,28 +14,6 @@ from ..formats.characters import N_CHARACTERS, checked_words, words_to_ids
 from ..modules.bilm import BiLM, BiLMOutput
 from ..modules.loading import load_bilm
 from ..modules.lstm_cell import LstmState
-
-BATCH_SIZE = 64
-
-
-def batches_of(
-    sentences: Iterable[Sequence[str]], batch_size: int, max_tokens: int | None
-) -> Iterator[list[Sequence[str]]]:
-    """Divide a stream of sentences, in order, into batches of at most so many sentences and tokens, or one sentence."""
-    batch: list[Sequence[str]] = []
-    tokens = 0
-    for sentence in sentences:
-        words = checked_words(sentence)
-        if batch and max_tokens is not None and tokens + len(words) > max_tokens:
-            yield batch
-            batch, tokens = [], 0
-        batch.append(words)
-        tokens += len(words)
-        if len(batch) == batch_size:
-            yield batch
-            batch, tokens = [], 0
-    if batch:
-        yield batch
 
 
 @dataclass
@@ -67,22 +45,7 @@ class CarriedState:
             self.state = LstmState(*(part.masked_fill(places.to(part.device), 0.0) for part in self.state))
 
 
-class Carrying:
-    """Mixin of what runs batches from a carried state, `_carried`."""
-
-    _carried: CarriedState
-
-    @property
-    def stateful(self) -> bool:
-        """Whether row i of a batch starts from the state after row i of the previous batch."""
-        return self._carried.stateful
-
-    @stateful.setter
-    def stateful(self, value: bool) -> None:
-        self._carried.stateful = bool(value)
-
-
-class ElmoLstmView(Carrying, nn.Module):
+class ElmoLstmView(nn.Module):
     """What AllenNLP's users write as `elmo._elmo_lstm._elmo_lstm`: its parameters are those of the LSTMs alone."""
 
     def __init__(self, bilm: BiLM, carried: CarriedState) -> None:
@@ -93,10 +56,19 @@ class ElmoLstmView(Carrying, nn.Module):
         self.cell_size, self.num_layers = options.dim, options.n_layers
 
     @property
+    def stateful(self) -> bool:
+        """Whether row i of a batch starts from the state after row i of the previous batch."""
+        return self._carried.stateful
+
+    @stateful.setter
+    def stateful(self, value: bool) -> None:
+        self._carried.stateful = bool(value)
+
+    @property
     def _states(self) -> tuple[Tensor, Tensor] | None:
         """The carried state as AllenNLP lays it out: h and c, *Shape:* (layers, batch, 2 * width) each; or None."""
         state = self._carried.state
-        return None if state is None else (_side_by_side(state.h), _side_by_side(state.c))
+        return None if state is None else (state.h.transpose(1, 2).flatten(2), state.c.transpose(1, 2).flatten(2))
 
     @_states.setter
     def _states(self, value: None) -> None:
@@ -109,10 +81,6 @@ class ElmoLstmView(Carrying, nn.Module):
     def reset_states(self, mask: Tensor | None = None) -> None:
         """Let the next batch start from the zero state. The mask is that of `CarriedState.reset`."""
         self._carried.reset(mask)
-
-
-def _side_by_side(state: Tensor) -> Tensor:
-    return state.transpose(1, 2).flatten(2)
 
 
 class _Cached(NamedTuple):
@@ -131,20 +99,14 @@ class _Cached(NamedTuple):
         )
 
 
-class ElmoBiLM(Carrying, nn.Module):
+class ElmoBiLM(nn.Module):
     """Runs a biLM as AllenNLP's Elmo expects: from inputs and word_inputs to a dict of activations and mask."""
 
-    def __init__(
-        self,
-        bilm: BiLM,
-        vocab_to_cache: Sequence[str] | None = None,
-        stateful: bool = False,
-        carried: CarriedState | None = None,
-    ) -> None:
+    def __init__(self, bilm: BiLM, vocab_to_cache: Sequence[str] | None = None, stateful: bool = False) -> None:
         super().__init__()
-        self.bilm, self._carried = bilm, CarriedState(stateful) if carried is None else carried
+        self.bilm, self.carried = bilm, CarriedState(stateful)
         # on the CPU and not a buffer: after to_empty() a buffer would have no values
-        self.vocabulary = None if vocab_to_cache is None else _vocabulary_ids(vocab_to_cache, bilm)
+        self.vocabulary = _vocabulary_ids(vocab_to_cache, bilm) if vocab_to_cache else None
         self._cached: _Cached | None = None
 
     @property
@@ -157,19 +119,18 @@ class ElmoBiLM(Carrying, nn.Module):
     @property
     def _elmo_lstm(self) -> ElmoLstmView:
         # made anew each time: as a part of this module it would add names to the state_dict
-        return ElmoLstmView(self.bilm, self._carried)
+        return ElmoLstmView(self.bilm, self.carried)
 
     @property
     def _token_embedder(self) -> "_ElmoCharacterEncoder":
-        return _ElmoCharacterEncoder.of(self.bilm)
+        encoder = _ElmoCharacterEncoder.__new__(_ElmoCharacterEncoder)
+        nn.Module.__init__(encoder)
+        encoder.network = RawBiLM(self.bilm)
+        return encoder
 
     @property
     def _requires_grad(self) -> bool:
         return any(parameter.requires_grad for parameter in self.bilm.parameters())
-
-    def reset_states(self, mask: Tensor | None = None) -> None:
-        """Let the next batch start from the zero state. The mask is that of `CarriedState.reset`."""
-        self._carried.reset(mask)
 
     def forward(self, inputs: Tensor, word_inputs: Tensor | None = None) -> dict[str, Any]:
         """Run sentences, of character ids (batch, tokens, characters) and perhaps indices in vocab_to_cache.
@@ -177,14 +138,15 @@ class ElmoBiLM(Carrying, nn.Module):
         Returns activations, a list of layers, *Shape:* (batch, tokens + 2, width), and mask, (batch, tokens + 2), true
         at words and boundaries. Raises ElmoError if an index is negative, or no word.
         """
+        carried = self.carried
         # the module may be on another device now
-        state = self._carried.on_device_of(self.bilm.lstm.zero_state(0)) if self.stateful else None
+        state = carried.on_device_of(self.bilm.lstm.zero_state(0)) if carried.stateful else None
         if word_inputs is None or self.vocabulary is None:
             output = self.bilm(inputs, state)
         else:
             output = self._run_words(inputs, word_inputs.long(), self.vocabulary, state)
-        if self.stateful:
-            self._carried.state = LstmState(output.state.h.detach(), output.state.c.detach())
+        if carried.stateful:
+            carried.state = LstmState(output.state.h.detach(), output.state.c.detach())
         return {"activations": list(output.layers), "mask": output.mask}
 
     def _run_words(self, inputs: Tensor, words: Tensor, vocabulary: Tensor, state: LstmState | None) -> BiLMOutput:
@@ -240,10 +202,8 @@ class ElmoBiLM(Carrying, nn.Module):
 
 
 def _vocabulary_ids(words: Sequence[str], bilm: BiLM) -> Tensor:
-    if isinstance(words, str) or not isinstance(words, Iterable) or not list(words):
-        raise SettingsError(
-            f"vocab_to_cache is {shown(words)}. Expected a list of at least one word (the first is for padding)."
-        )
+    if isinstance(words, str) or not isinstance(words, Iterable):
+        raise SettingsError(f"vocab_to_cache is {shown(words)}. Expected a list of words, the first for padding.")
     return torch.from_numpy(words_to_ids(checked_words(words), bilm.options.max_characters))
 
 
@@ -260,14 +220,11 @@ def checked_inputs(
         )
         word_inputs = None
     characters, device = network.bilm.options.max_characters, network.bilm.char_cnn.embedding.weight.device
-    for name, tensor in (("inputs", inputs), ("word_inputs", word_inputs)):
-        if tensor is None and name == "word_inputs":
-            continue
-        if not isinstance(tensor, Tensor):
-            raise ElmoError(f"{name} is {type(tensor).__name__}. Expected a tensor of integers: {_MAKE}.")
-        if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
-            dtype = str(tensor.dtype).removeprefix("torch.")
-            raise ElmoError(f"{name} is a tensor of {dtype}. Expected integers: {_MAKE}.")
+    tensors = {"inputs": inputs} if word_inputs is None else {"inputs": inputs, "word_inputs": word_inputs}
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, Tensor) or tensor.is_floating_point() or tensor.dtype == torch.bool:
+            got = f"a tensor of {tensor.dtype}" if isinstance(tensor, Tensor) else type(tensor).__name__
+            raise ElmoError(f"{name} is {got}. Expected a tensor of integers: {_MAKE}.")
         if tensor.device != device:
             raise ElmoError(
                 f"{name} is on {tensor.device}, but the biLM is on {device}. Move it there: {name}.to('{device}')."
@@ -285,11 +242,8 @@ def checked_inputs(
             f"batch_to_ids(sentences, max_characters={characters})."
         )
     inputs = inputs.long()
-    if inputs.numel():
-        least, most = int(inputs.min()), int(inputs.max())
-        if least < 0 or most > N_CHARACTERS:
-            got = least if least < 0 else most
-            raise ElmoError(f"inputs holds {got}. Expected character ids of 0 to 261: {_MAKE}.")
+    if (wrong := inputs[(inputs < 0) | (inputs > N_CHARACTERS)]).numel():
+        raise ElmoError(f"inputs holds {int(wrong[0])}. Expected character ids of 0 to 261: {_MAKE}.")
     if word_inputs is not None and word_inputs.shape != inputs.shape[:-1]:
         raise ElmoError(
             f"word_inputs has shape {tuple(word_inputs.shape)}. Expected the shape of inputs without the "
@@ -322,7 +276,7 @@ def loaded(
     options_file: File | None, weight_file: File | None, requires_grad: bool, vocab_to_cache: Sequence[str] | None
 ) -> BiLM:
     """Return the biLM of the files. Settings that do not go together are an error."""
-    if requires_grad and vocab_to_cache is not None and vocab_to_cache != []:
+    if requires_grad and vocab_to_cache:
         raise SettingsError(
             "requires_grad is true together with vocab_to_cache. Cached vectors can't change with the biLM. Set "
             "vocab_to_cache to None, or requires_grad to false."
@@ -342,7 +296,7 @@ class _ElmoBiLm(RawBiLM):
         stateful: bool = False,
     ) -> None:
         bilm = loaded(options_file, weight_file, requires_grad, vocab_to_cache)
-        super().__init__(bilm, None if vocab_to_cache == [] else vocab_to_cache, stateful)  # as in AllenNLP
+        super().__init__(bilm, vocab_to_cache, stateful)
 
 
 class _ElmoCharacterEncoder(nn.Module):
@@ -351,13 +305,6 @@ class _ElmoCharacterEncoder(nn.Module):
     def __init__(self, options_file: File | None, weight_file: File | None, requires_grad: bool = False) -> None:
         super().__init__()
         self.network = RawBiLM(loaded(options_file, weight_file, requires_grad, None))
-
-    @classmethod
-    def of(cls, bilm: BiLM) -> "_ElmoCharacterEncoder":
-        encoder = cls.__new__(cls)
-        nn.Module.__init__(encoder)
-        encoder.network = RawBiLM(bilm)
-        return encoder
 
     def get_output_dim(self) -> int:
         return self.network.bilm.options.projection_dim

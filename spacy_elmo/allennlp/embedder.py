@@ -1,17 +1,16 @@
 """A drop-in for AllenNLP's ElmoEmbedder: from sentences to arrays, or to an HDF5 file of arrays."""
 
+import io
 import os
 import re
 import sys
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
-from typing import IO, Any, Literal, TextIO
+from typing import IO, Literal, TextIO
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from spacy.util import minibatch
 from torch import Tensor
 from tqdm import tqdm
 
@@ -19,14 +18,15 @@ from ..errors import CommandError, ElmoError, SettingsError, check_whole, listed
 from ..formats.characters import TruncatedWords, checked_words
 from ..formats.options import BiLMOptions
 from ..formats.outputs import output
-from ..formats.paths import expanded
 from ..formats.vectors import VectorsWriter, key_problem, of_length_1
-from ..inference.embedder import MAX_TOKENS, Embedder
+from ..inference.embedder import Embedder
 from ..inference.linear import Precision, dtype_of
-from ..modules import Arrays, BiLM
+from ..modules import Arrays
 from ..modules.loading import load_named_arrays, named_language
 from ..text.words import Unusable, line_of, splitter, words_of
-from .elmo_bilm import BATCH_SIZE, CarriedState, Carrying, RawBiLM, batches_of
+from .elmo_bilm import RawBiLM
+
+BATCH_SIZE = 64
 
 
 def device_of(cuda_device: int) -> torch.device:
@@ -103,7 +103,7 @@ FORMATS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-class ElmoEmbedder(Carrying):
+class ElmoEmbedder:
     """Computes all layers of the biLM for tokenised sentences, without gradients.
 
     options_file, weight_file: paths of the official files; both None: the embedded biLM. A folder with both files, the
@@ -118,7 +118,6 @@ class ElmoEmbedder(Carrying):
     """
 
     language: str = "en"  # of the biLM's model card: the tokenizer that `encode` and `build_index` use by default
-    _is_given = False  # whether the network is that of from_bilm
 
     def __init__(
         self,
@@ -131,7 +130,7 @@ class ElmoEmbedder(Carrying):
     ) -> None:
         device = device_of(cuda_device)
         dtype = dtype_of(precision, device)  # before files are read
-        self._use(Embedder.from_arrays(*load_named_arrays(options_file, weight_file), dtype, device), stateful)
+        self._use(*load_named_arrays(options_file, weight_file), dtype, device, stateful)
         self.language = named_language(options_file, weight_file) or "en"
 
     @classmethod
@@ -151,25 +150,16 @@ class ElmoEmbedder(Carrying):
         """
         device, embedder = device_of(cuda_device), cls.__new__(cls)
         embedder.language = language
-        embedder._use(Embedder.from_arrays(options, arrays, dtype_of(precision, device), device), stateful)
+        embedder._use(options, arrays, dtype_of(precision, device), device, stateful)
         return embedder
 
-    @classmethod
-    def from_bilm(cls, bilm: BiLM, *, stateful: bool = False, precision: Precision = "float32") -> "ElmoEmbedder":
-        """Return an embedder with the weights of a network, on its device. The weights must not change afterwards."""
-        embedder = cls.__new__(cls)
-        embedder._is_given = True
-        embedder._use(Embedder(bilm, dtype_of(precision, bilm.boundary.device)), stateful)
-        return embedder
-
-    def _use(self, embedder: Embedder, stateful: bool) -> None:
-        self._embedder = embedder
-        self._network: weakref.ref[RawBiLM] | None = None
+    def _use(
+        self, options: BiLMOptions, arrays: Arrays, dtype: torch.dtype, device: torch.device, stateful: bool
+    ) -> None:
+        self._embedder = Embedder.from_arrays(options, arrays, dtype, device)
+        # as in AllenNLP, it is not trained: else the outputs of elmo_bilm could not become arrays
+        self._network = RawBiLM(self._embedder.bilm.requires_grad_(False), stateful=stateful)
         self._truncated = TruncatedWords("the embedder's n_truncated")
-        self._carried = CarriedState(stateful)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_network": None, "_carried": replace(self._carried)}  # a copy has its own state
 
     @property
     def options(self) -> BiLMOptions:
@@ -189,18 +179,10 @@ class ElmoEmbedder(Carrying):
     def elmo_bilm(self) -> RawBiLM:
         """The network, with the interface of AllenNLP's, which has this name, too: `elmo_bilm(ids)["activations"]`.
 
-        It has the state of the embedder, and its `bilm` is what from_bilm was called with; otherwise a copy, whose
-        weights have no effect on the embedder. While there is a reference to it, it is always the same object.
+        It has the state and the weights of the embedder. The weights must not change.
         """
-        network = None if self._network is None else self._network()
-        if network is None:
-            bilm = self._embedder.bilm
-            if not self._is_given:
-                # as in AllenNLP, it is not trained: else its outputs could not become arrays
-                bilm = BiLM.from_arrays(bilm.options, bilm.to_arrays()).requires_grad_(False).to(self._embedder.device)
-            network = RawBiLM(bilm, carried=self._carried)
-            self._network = weakref.ref(network)
-        return network
+        self._embedder.network()  # without weights in float16
+        return self._network
 
     @property
     def cuda_device(self) -> int:
@@ -209,7 +191,12 @@ class ElmoEmbedder(Carrying):
 
     def reset_states(self) -> None:
         """Let the next batch start from the zero state."""
-        self._carried.reset()
+        self._network.carried.reset()
+
+    @property
+    def stateful(self) -> bool:
+        """Whether row i of a batch starts from the state after row i of the previous batch."""
+        return self._network.carried.stateful
 
     def _counted(self, batch: Sequence[Sequence[str]]) -> list[list[str]]:
         """Return the sentences, checked, and count the words that the biLM does not read to their end."""
@@ -272,25 +259,24 @@ class ElmoEmbedder(Carrying):
 
         Raises ElmoError if a sentence is a string, or a word is not a string.
         """
-        sentences = self._counted(batch)
-        if not self.stateful:
-            return self._embedder.engine.run(sentences)
+        sentences, carried = self._counted(batch), self._network.carried
+        if not carried.stateful:
+            return self._embedder.run(sentences)
         zero = self._embedder.engine.zero_state(len(sentences))
-        before = self._carried.on_device_of(zero)
+        before = carried.on_device_of(zero)
         layers, after = self._embedder.engine.run_from(sentences, before.rows(len(sentences), zero))
         if any(sentences):  # as in AllenNLP, a batch without words does not change the state
-            self._carried.state = after.followed_by(before)
+            carried.state = after.followed_by(before)
         return layers
 
     def embed_sentences(self, sentences: Iterable[Sequence[str]], batch_size: int = BATCH_SIZE) -> Iterator[Array]:
         """Embed a stream of sentences, each batch when it is needed. Yields *Shape:* (layers, tokens, width) for each.
 
-        batch_size: number of sentences in a batch, at most. Without `stateful`, long sentences run in smaller batches.
+        batch_size: number of sentences in a batch, at most. Without `stateful`, long sentences run in smaller ones.
         Raises SettingsError if batch_size is below 1, and the errors of `embed_batch`.
         """
         check_whole(batch_size=batch_size)
-        batches = batches_of(sentences, batch_size, None if self.stateful else MAX_TOKENS)
-        return (layers for batch in batches for layers in self.embed_batch(batch))
+        return (layers for batch in minibatch(sentences, int(batch_size)) for layers in self.embed_batch(batch))
 
     def encode(
         self,
@@ -321,17 +307,13 @@ class ElmoEmbedder(Carrying):
         """
         check_whole(batch_size=batch_size)
         if device is not None and (number := number_of(torch.device(device))) != self.cuda_device:
-            # a copy: the network of from_bilm stays where it is
-            arrays, self._is_given = self.to_arrays(), False
-            self._use(
-                Embedder.from_arrays(self.options, arrays, self._embedder.dtype, device_of(number)), self.stateful
-            )
+            self._use(self.options, self.to_arrays(), self._embedder.dtype, device_of(number), self.stateful)
         alone = isinstance(texts, str)
         sentences = split_texts([texts] if isinstance(texts, str) else texts, self.language if lang == "auto" else lang)
         vectors = np.zeros((len(sentences), self.options.width), np.float32)
-        batches = batches_of(sentences, batch_size, MAX_TOKENS)
+        batches = minibatch(sentences, int(batch_size))
         with bar_of(len(sentences), show_progress_bar) as bar:
-            embedded = (layers for batch in batches for layers in self._embedder.engine.run(self._counted(batch)))
+            embedded = (layers for batch in batches for layers in self._embedder.run(self._counted(batch)))
             for row, layers in enumerate(embedded):
                 if layers.shape[1]:
                     vectors[row] = layers.mean((0, 1), dtype=np.float64)
@@ -360,16 +342,12 @@ class ElmoEmbedder(Carrying):
 
         Raises CommandError before anything is embedded, if the text cannot be used.
         """
-        if isinstance(input_file, str | os.PathLike):
-            raise CommandError(f"input_file is {shown(input_file)}. Expected an open file: open it first.")
+        if isinstance(input_file, str | os.PathLike | io.BufferedIOBase):
+            raise CommandError(
+                f"input_file is {shown(input_file)}. Expected an open text file: open it, without the b in its mode."
+            )
         source = str(getattr(input_file, "name", "the text"))
         with output(output_file_path, CommandError, [source]):
-            with suppress(OSError, ValueError, AttributeError):  # no file, as a StringIO, or no output yet
-                if os.path.samestat(os.fstat(input_file.fileno()), os.stat(expanded(output_file_path))):
-                    raise CommandError(
-                        f"{output_file_path}: the file to read and the file to write are the same. Expected another "
-                        "file for the output: change its name."
-                    )
             lines = _read_lines(input_file, source)
             self.embed_lines(lines, output_file_path, output_format, batch_size, forget_sentences, use_sentence_keys)
 
@@ -403,17 +381,17 @@ class ElmoEmbedder(Carrying):
                 f"lines is the string {shown(lines)}. Expected a list of sentences: split it into lines."
             )
         _check_output_format(output_format)
-        if use_sentence_keys:
-            _check_keys([line if isinstance(line, str) else line_of(line) for line in lines])
         sentences = [line.split() if isinstance(line, str) else checked_words(line) for line in lines]
+        names = [line if isinstance(line, str) else line_of(line) for line in lines]
+        if use_sentence_keys:
+            _check_keys(names)
         embedded = self.embed_sentences(sentences, batch_size)
         with (
             VectorsWriter(output_file_path, index=not (forget_sentences or use_sentence_keys)) as writer,
             bar_of(len(lines), progress) as bar,
         ):
-            names = (line if isinstance(line, str) else line_of(line) for line in lines)
-            for line, layers in zip(names, embedded):
-                writer.write(line, FORMATS[output_format](layers), line if use_sentence_keys else None)
+            for name, layers in zip(names, embedded):
+                writer.write(name, FORMATS[output_format](layers), name if use_sentence_keys else None)
                 bar.update()
 
 
@@ -422,8 +400,6 @@ def _read_lines(file: IO[str], source: str) -> list[str]:
     lines: list[str] = []
     try:
         for line in file:
-            if not isinstance(line, str):
-                raise CommandError(f"{source}: opened as bytes. Expected text: open it without the b in its mode.")
             lines.append(line.strip())
     except UnicodeDecodeError as error:
         # Python decodes text in blocks. The bad block starts in the line after the one that was read last.
@@ -433,8 +409,6 @@ def _read_lines(file: IO[str], source: str) -> list[str]:
             f"{source}: line {len(lines) + 1 + before} is not {encoding} ({error.reason}). Expected text in {encoding} "
             "throughout: convert the file, for example with iconv, or correct that line."
         ) from error
-    except OSError as error:
-        raise CommandError(f"{source}: can't be read ({error}). Expected text, one sentence a line.") from error
     refuse_empty_lines(source, [number for number, line in enumerate(lines, 1) if not line])
     return lines
 
@@ -452,16 +426,11 @@ def refuse_empty_lines(source: str, numbers: Sequence[int]) -> None:
 def _check_keys(lines: Sequence[str]) -> None:
     seen: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
-        todo = "leave out --use-sentence-keys (use_sentence_keys)"
-        if problem := key_problem(line):
+        first = seen.setdefault(line, number)
+        if problem := key_problem(line) or (f"it is sentence {first}, too" if first != number else None):
             raise CommandError(
-                f"sentence {number} can't be the key of its vectors: {problem}. Expected one that can: change it, or "
-                f"{todo}."
-            )
-        if (first := seen.setdefault(line, number)) != number:
-            raise CommandError(
-                f"the sentences {first} and {number} are the same. Expected each key once: remove one of them, or "
-                f"{todo}."
+                f"sentence {number} can't be the key of its vectors: {problem}. Expected one that can, each once: "
+                "change it, or leave out --use-sentence-keys (use_sentence_keys)."
             )
 
 

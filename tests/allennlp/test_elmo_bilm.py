@@ -15,7 +15,6 @@ from torch import Tensor
 
 from spacy_elmo import Elmo, _ElmoBiLm, _ElmoCharacterEncoder, batch_to_ids
 from spacy_elmo.errors import ElmoError, SettingsError
-from spacy_elmo.modules.char_cnn import CharCnn
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +112,8 @@ def test_which_words_are_cached(files: tuple[Path, Path], monkeypatch: pytest.Mo
         close(output["elmo_representations"][0], expected["elmo_representations"][0])
         assert torch.equal(output["mask"], expected["mask"])
     assert encoded == [2 + 5, 5, 5]  # the vocabulary once; then what is not in it
+    mix(elmo.requires_grad_(), ids, words)  # training: what is there, not the vocabulary
+    assert encoded[3:] == [11]
     # AllenNLP takes the places alone, too
     known = [["The", "ELMo", "."]]
     close(mix(elmo, places(known, vocabulary), places(known, vocabulary)), mix(plain, batch_to_ids(known)).detach())
@@ -178,19 +179,6 @@ def test_a_state_is_carried_in_training_too(files: tuple[Path, Path]) -> None:
         close(got, expected)
         results.append(expected.detach())
     assert not torch.allclose(*results, atol=1e-4)
-
-
-def test_how_many_words_are_encoded(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    encoded: list[int] = []
-    forward = CharCnn.forward
-    monkeypatch.setattr(CharCnn, "forward", lambda self, ids: (encoded.append(len(ids)), forward(self, ids))[1])
-    vocabulary = [*VOCABULARY, *map(str, range(1000))]
-    frozen = Elmo(*files, 1, vocab_to_cache=vocabulary)
-    trained = Elmo(*files, 1, vocab_to_cache=vocabulary).requires_grad_()
-    for elmo in (frozen, frozen, trained, trained):
-        elmo(IDS_OF_WORDS, WORDS)
-    # training: <S>, </S>, the three words and the padding; not the whole vocabulary at each step
-    assert encoded == [2 + 1004, 6, 6]
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.uint16, torch.int32, torch.int64])
