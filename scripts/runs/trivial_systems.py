@@ -14,10 +14,10 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
-from spacy_elmo.tasks.answers import ANSWER, CONTEXT, QUESTION
+from spacy_elmo.tasks.answers import ANSWER, KEYS
 from spacy_elmo.tasks.answers.scorer import normalise, score_answers
 from spacy_elmo.tasks.coreference import annotate as annotate_coreference
-from spacy_elmo.tasks.coreference.scorer import score_coreference
+from spacy_elmo.tasks.coreference.scorer import build_coreference_scorer
 from spacy_elmo.tasks.entailment.scorer import score_entailment
 from spacy_elmo.tasks.roles import PREDICATES, VERB, predicates_of
 from spacy_elmo.tasks.roles import annotate as annotate_roles
@@ -67,7 +67,7 @@ def solve_coreference(doc: Doc, given: Doc) -> None:
 
 def solve_answers(doc: Doc, given: Doc) -> None:
     """The sentence of the paragraph that shares most words with the question, the first one of several."""
-    (question,), (context,) = given.spans[QUESTION], given.spans[CONTEXT]
+    (question,), (context,) = (given.spans[key] for key in KEYS)
     asked = set(normalise(question.text).split())
     sentences: list[Span] = []
     start = context.start
@@ -85,7 +85,11 @@ SYSTEMS = {
         solve_roles,
         score_roles,
     ),
-    "coreference": ("pronouns and names are mentions, the same words corefer", solve_coreference, score_coreference),
+    "coreference": (
+        "pronouns and names are mentions, the same words corefer",
+        solve_coreference,
+        build_coreference_scorer(),
+    ),
     "answers": ("the sentence that shares most words with the question", solve_answers, score_answers),
 }
 

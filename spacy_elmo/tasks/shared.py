@@ -6,17 +6,14 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import srsly
 import torch
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from spacy.vocab import Vocab
 from srsly.msgpack import msgpack_decoders, msgpack_encoders
 from thinc.api import ArgsKwargs, Model, PyTorchShim, torch2xp, xp2torch
 from thinc.types import Floats2d
@@ -62,7 +59,7 @@ def texts_of(doc: Doc, keys: Sequence[str]) -> list[Span] | None:
     names = ", ".join(map(repr, keys))
     if has_parts(doc, keys):
         counts = [len(doc.spans[key]) if key in doc.spans else None for key in keys]
-        if any(count not in (0, 1) for count in counts):
+        if not {0, 1}.issuperset(counts):
             raise AnnotationError(
                 f"the doc {shown(doc.text)} has {counts} spans in {names}. Expected one span for each key in doc.spans."
             )
@@ -156,37 +153,6 @@ def no_examples_error(name: str, number: int, expected: str) -> AnnotationError:
     )
 
 
-_CONFIGURED = "configured"
-
-
-class ConfiguredPipe(TrainablePipe):
-    """A component whose settings can be changed in the config of a saved pipeline, and in `cfg` before it is saved.
-
-    spaCy saves `cfg` and passes it to the scorer. What it saved would replace the config's settings. So `cfg` also has
-    the settings that the component was made with: where the config has another value now, that one counts.
-    """
-
-    def __init__(self, vocab: Vocab, model: Model[Any, Any], name: str, scorer: Scorer | None, **settings: Any) -> None:
-        super().__init__(vocab, model, name, **settings, **{_CONFIGURED: settings})
-        self.scorer = scorer
-
-    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> ConfiguredPipe:
-        own = self.cfg[_CONFIGURED]
-        super().from_bytes(bytes_data, exclude=exclude)
-        return self._configure(own)
-
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> ConfiguredPipe:
-        own = self.cfg[_CONFIGURED]
-        super().from_disk(path, exclude=exclude)
-        return self._configure(own)
-
-    def _configure(self, own: dict[str, Any]) -> ConfiguredPipe:
-        saved = self.cfg[_CONFIGURED]  # own, if version 0.1.0 has saved the component
-        self.cfg.update({name: value for name, value in own.items() if value != saved.get(name)})
-        self.cfg[_CONFIGURED] = own
-        return self
-
-
 def default_tok2vec(depth: int) -> dict[str, Any]:
     """Return the config of a tok2vec on word features, whose vectors know of `depth` tokens on each side."""
     embed = {"@architectures": "spacy.MultiHashEmbed.v2", "width": 96, "include_static_vectors": False}
@@ -271,23 +237,19 @@ class TorchShim(PyTorchShim):
 
     def from_bytes(self, bytes_data: bytes) -> TorchShim:
         """Build the network of the saved sizes and weights. If they don't fit: WeightsError, and no change."""
+        network = None
         try:
             message = srsly.msgpack_loads(bytes_data)
             sizes, arrays = message["sizes"], message["arrays"]
-            network = self.build(**sizes).to(get_torch_default_device()) if sizes else None
-            got = {name: tuple(array.shape) for name, array in arrays.items()}
-        except (AttributeError, KeyError, TypeError, ValueError) as error:  # msgpack's own errors are ValueErrors
+            if sizes:
+                network = self.build(**sizes).to(get_torch_default_device())
+                network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
+        # msgpack's own errors are ValueErrors; torch tells the names and shapes that differ
+        except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
             raise WeightsError(
-                f"the saved weights of a component are damaged ({error}). Get the files again, or train again."
+                f"the saved weights of a component are damaged, or not those of its network ({error}). Get the files "
+                "again, and load them with the settings that the component was saved with, as spacy.load does."
             ) from error
-        if network is not None:
-            expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
-            if wrong := sorted(name for name in got | expected if got.get(name) != expected.get(name)):
-                raise WeightsError(
-                    f"the saved weights of a component are not those of its network: {', '.join(wrong)} differ in name "
-                    "or shape. Load them with the settings that the component was saved with, as spacy.load does."
-                )
-            network.load_state_dict({name: torch.from_numpy(np.array(array)) for name, array in arrays.items()})
         self._model, self.sizes = network, sizes
         return self
 
@@ -345,13 +307,11 @@ def run_network(
     return [outputs[number] for number in sorted(outputs)], backprop
 
 
-def batches_of(
-    sizes: Sequence[tuple[int, ...]], most: int, cost: Callable[..., int] = int, *, longest_first: bool = False
-) -> list[list[int]]:
+def batches_of(sizes: Sequence[tuple[int, ...]], most: int, cost: Callable[..., int] = int) -> list[list[int]]:
     """Return the numbers of rows in batches of similar sizes that, padded, cost at most `most`, or are one row."""
     batches: list[list[int]] = []
     largest: tuple[int, ...] = ()
-    for number in sorted(range(len(sizes)), key=lambda number: sizes[number], reverse=longest_first):
+    for number in sorted(range(len(sizes)), key=lambda number: sizes[number]):
         size = sizes[number]
         largest = tuple(map(max, largest or size, size))
         if not batches or (len(batches[-1]) + 1) * cost(*largest) > most:

@@ -63,20 +63,6 @@ def test_scores_do_not_depend_on_the_batch(self_attention: bool, window: int, mo
             np.testing.assert_allclose(one, scores, atol=1e-5)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_short_texts_do_not_depend_on_the_batch(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    given = [
-        make_question(NLP, *(" ".join(rng.choice(["who", "Rex", "a", "."], size)) for size in sizes))
-        for sizes in rng.integers(1, [3, 4], (9, 2)).tolist()
-    ]
-    given.append(make_question(NLP, "Who?", CONTEXT))
-    model = build(longest_window=int(rng.integers(1, 6)) if seed else 400, window_overlap=0)
-    for doc, scores, trained in zip(given, model.predict(given), model.begin_update(given)[0]):
-        np.testing.assert_allclose(model.predict([doc])[0], scores, atol=1e-5)
-        np.testing.assert_allclose(trained, scores, atol=1e-5)
-
-
 @pytest.mark.parametrize("window", [400, 7])
 def test_gradients_of_the_vectors(window: int) -> None:
     """Against differences of the scores' weighted sum."""

@@ -86,17 +86,14 @@ def test_groups_that_are_refused(doc: Doc) -> None:
 @pytest.mark.parametrize(
     ("clusters", "message"),
     [
-        ([[(0, 99)]], r"mention \(0, 99\), but the doc has 9 tokens"),
-        ([[(3, 2)]], r"mention \(3, 2\), but the doc has 9 tokens"),
-        ([[(2, 2)]], r"mention \(2, 2\), but the doc has 9 tokens"),
-        ([[(-1, 2)]], r"mention \(-1, 2\), but the doc has 9 tokens"),
+        ([[(0, 99)]], r"mention \(0, 99\). Expected a span of this doc, or a pair .*, 0 to 9"),
+        ([[(2, 2)]], r"mention \(2, 2\). Expected a span"),
+        ([[(-1, 2)]], r"mention \(-1, 2\). Expected a span"),
         ([[(0, 1)], [(2, 3), (0, 1)]], "'Anna' is in two clusters, coref_clusters_1 and coref_clusters_2"),
         ([[(0, 1, "PER")]], r"mention \(0, 1, 'PER'\). Expected a span"),
         ([(0, 1), (6, 7)], "cluster 1 has the mention 0. Expected a span"),
         ([[(0, 1)], [(0.0, 2)]], r"cluster 2 has the mention \(0.0, 2\). Expected a span"),
         ([["ab"]], "cluster 1 has the mention 'ab'. Expected a span"),
-        ([0, 1], "cluster 1 is 0. Expected a list: "),
-        (None, "the clusters are None. Expected a list: "),
         ([[Doc(VOCAB, words=["Anna"])[:]]], "mention the Span 'Anna'. Expected a span of this doc"),
     ],
 )
@@ -188,17 +185,6 @@ def test_the_gradient_of_the_token_vectors() -> None:
     assert slope == pytest.approx(float((received[-1] * shift).sum()), rel=0.02)
 
 
-@pytest.mark.slow
-def test_a_short_text_keeps_all_its_mentions() -> None:
-    """A share of 0.2 of ten tokens would be two spans."""
-    nlp = blank(mentions_per_token=0.2)
-    fix_random_seed(0)
-    optimizer = nlp.initialize(lambda: examples(nlp))
-    for _ in range(120):
-        nlp.update(examples(nlp), sgd=optimizer)
-    assert found(nlp) == CLUSTERS
-
-
 @pytest.mark.parametrize("singletons", [True, False])
 def test_a_mention_joins_the_cluster_of_an_antecedent_above_zero(singletons: bool) -> None:
     """The second score is 0, so its mention begins a cluster; the fifth joins the fourth's, which is the first's."""
@@ -245,12 +231,6 @@ def test_the_loss_and_its_gradient(corefer: list[list[int]]) -> None:
     assert loss == pytest.approx(expected.item())
     np.testing.assert_allclose(gradient.mention_scores, mentions.grad.numpy(), rtol=1e-6)
     np.testing.assert_allclose(gradient.pair_scores, np.nan_to_num(pairs.grad.numpy()), rtol=1e-6, atol=1e-12)
-
-
-def test_a_doc_without_spans() -> None:
-    loss, gradient = loss_of(Scores.empty(), *targets_of(Scores.empty(), {}))
-    assert loss == 0
-    assert gradient.pair_scores.shape == (0, 1)
 
 
 def test_mentions_with_other_tokens_and_blanks() -> None:

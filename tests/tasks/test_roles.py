@@ -140,9 +140,9 @@ def test_docs_without_roles() -> None:
     assert [len(doc) for doc in nlp.pipe(["", "Mary", ""])] == [0, 1, 0]
     assert roles_in(nlp("A fine day")) == {}
     pipe = nlp.get_pipe("semantic_roles")
-    threshold, pipe.cfg["threshold"] = pipe.cfg["threshold"], 0.0  # so that each token is likely enough
+    threshold, pipe.threshold = pipe.threshold, 0.0  # type: ignore[attr-defined]  # so that each token is likely enough
     doc = nlp("Mary \n\n gave")
-    pipe.cfg["threshold"] = threshold
+    pipe.threshold = threshold  # type: ignore[attr-defined]
     assert [span.text for span in doc.spans["predicates"]] == ["Mary", "gave"]  # whitespace is no predicate
 
 
@@ -288,8 +288,7 @@ def test_the_loss_is_that_of_torch() -> None:
     rng = np.random.default_rng(0)
     logits = [rng.standard_normal((length, 1)).astype("f") for length in (3, 2, 4)]
     roles = [5 * rng.standard_normal((length, 5)).astype("f") for length in (3, 4)]
-    rows = [Row(0, 1, 0, 3), Row(2, 0, 0, 4)]
-    loss, gradients = pipe.get_loss(given, RoleScores(logits, rows, roles))  # type: ignore[attr-defined]
+    loss, gradients = pipe.get_loss(given, RoleScores(logits, roles))  # type: ignore[attr-defined]
 
     tensors = [torch.tensor(array, requires_grad=True) for array in (*logits, *roles)]
     entropy = F.binary_cross_entropy_with_logits(tensors[0][:, 0], torch.tensor([0.0, 1, 0]), reduction="sum")
@@ -300,7 +299,7 @@ def test_the_loss_is_that_of_torch() -> None:
     np.testing.assert_allclose(loss, entropy.item() / 2, rtol=1e-5)
     for array, tensor in zip([*gradients.predicates, *gradients.roles], tensors):
         np.testing.assert_allclose(array, 0 if tensor.grad is None else tensor.grad, atol=1e-6)
-    loss, gradients = pipe.get_loss([given[1]], RoleScores(logits[1:2], [], []))  # type: ignore[attr-defined]
+    loss, gradients = pipe.get_loss([given[1]], RoleScores(logits[1:2], []))  # type: ignore[attr-defined]
     assert loss == 0
     assert not gradients.predicates[0].any()
 
@@ -311,7 +310,7 @@ def test_large_scores_do_not_overflow() -> None:
     pipe.add_label("V")  # type: ignore[attr-defined]
     scores = np.asarray([[1000, 0, -1000], [0, 1000, 998]], dtype="f")
     one = example("a b", {1: []})
-    given = RoleScores([np.asarray([[-1e4], [1e4]], "f")], [Row(0, 1, 0, 2)], [scores])
+    given = RoleScores([np.asarray([[-1e4], [1e4]], "f")], [scores])
     loss, gradients = pipe.get_loss([one], given)  # type: ignore[attr-defined]
     first, second = np.exp(-1000), np.exp(-2.0)
     np.testing.assert_allclose(loss, 1000 + np.log1p(second), rtol=1e-5)

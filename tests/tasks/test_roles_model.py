@@ -25,12 +25,12 @@ def small(**settings: Any) -> RoleModel:
     fix_random_seed(0)
     model: RoleModel = registry.resolve({"model": SMALL | settings})["model"]
     model.set_dim("nO", 2)
-    model.initialize(X=(docs(), lambda logits: []))
+    model.initialize(X=(docs(), []))
     return model
 
 
 def scores(model: RoleModel, rows: list[Row]) -> list[np.ndarray]:
-    output: RoleScores = model.predict((docs(), lambda logits: rows))
+    output: RoleScores = model.predict((docs(), rows))
     return [np.asarray(array) for array in output.roles]
 
 
@@ -55,12 +55,12 @@ def test_gradients() -> None:
     flags = [rng.standard_normal((len(doc), 1)).astype("f") for doc in docs()]
 
     def value() -> float:
-        output: RoleScores = model.predict((docs(), lambda logits: ROWS))
+        output: RoleScores = model.predict((docs(), ROWS))
         parts = [*zip(output.roles, weights), *zip(output.predicates, flags)]
         return float(sum((np.asarray(array, dtype=float) * weight).sum() for array, weight in parts))
 
-    _, backprop = model.begin_update((docs(), lambda logits: ROWS))
-    backprop(RoleScores(flags, ROWS, weights))
+    _, backprop = model.begin_update((docs(), ROWS))
+    backprop(RoleScores(flags, weights))
     network: Any = model.get_ref("labeller").shims[0]
     network = network.network
     tok2vec = next(node for node in model.get_ref("tok2vec").walk() if node.name == "maxout")
@@ -83,9 +83,9 @@ def test_gradients() -> None:
 
 def test_no_rows() -> None:
     model = small()
-    output, backprop = model.begin_update((docs(), lambda logits: []))
+    output, backprop = model.begin_update((docs(), []))
     assert output.roles == []
-    backprop(RoleScores([np.zeros((len(doc), 1), dtype="f") for doc in docs()], [], []))
+    backprop(RoleScores([np.zeros((len(doc), 1), dtype="f") for doc in docs()], []))
 
 
 def doc_of(*sentences: int, bounds: bool = True) -> Doc:

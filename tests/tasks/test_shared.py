@@ -216,7 +216,7 @@ def test_bytes() -> None:
         other.network.weight += 1
     assert other.to_bytes() != saved == shim.to_bytes()
     another = TorchShim(lambda width: nn.Linear(width, 2))
-    with pytest.raises(WeightsError, match=r"^the saved weights of a component are not those .* bias, weight differ"):
+    with pytest.raises(WeightsError, match=r"(?s)not those of its network .*size mismatch for weight"):
         another.from_bytes(saved)
 
 
@@ -256,7 +256,6 @@ def test_averages_reach_the_network() -> None:
 def test_batches() -> None:
     sizes = [(2,), (7,), (3,), (7,), (40,), (1,)]
     assert batches_of(sizes, 14) == [[5, 0, 2], [1, 3], [4]]
-    assert batches_of(sizes, 14, longest_first=True) == [[4], [1, 3], [2, 0, 5]]  # one that is too long is alone
     assert batches_of([], 14) == []
     pairs = [(50, 3), (5, 40), (1, 1), (48, 3), (7, 300), (50, 2)]
     batches = batches_of(pairs, 6000, lambda window, question: window * (window + question))

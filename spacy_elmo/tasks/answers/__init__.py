@@ -11,7 +11,8 @@ from ..shared import make_doc, texts_of
 
 __all__ = ["make_question", "make_questions"]
 
-QUESTION, CONTEXT, ANSWER = "question", "context", "answer"  # keys of doc.spans
+KEYS = ("question", "context")  # of doc.spans
+ANSWER = "answer"
 TEXTS = "texts"  # attribute of the span group: the answers as they were given, which may end inside a token
 
 
@@ -27,7 +28,7 @@ def make_question(nlp: Language, question: str, context: str, answers: Sequence[
     Raises AnnotationError if a text is no string, if answers is empty, if it is not but the question is blank, or if
     the context does not have an answer at its index.
     """
-    doc = make_doc(nlp, (question, context), (QUESTION, CONTEXT))
+    doc = make_doc(nlp, (question, context), KEYS)
     if answers is None:
         return doc
     if not isinstance(answers, (list, tuple)) or not all(map(_is_answer, answers)):
@@ -60,7 +61,7 @@ def has_answers(doc: Doc) -> bool:
     """Whether a doc has right answers to learn from. Wrong ones are an error, and so is a question without words."""
     if ANSWER not in doc.spans:
         return False
-    parts = texts_of(doc, (QUESTION, CONTEXT))
+    parts = texts_of(doc, KEYS)
     if parts is None:
         raise AnnotationError(
             f"the doc {shown(doc.text)} has right answers, but its question or its context has no words. Expected "

@@ -6,15 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 from spacy.attrs import IS_SPACE
 from spacy.language import Language
+from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example, validate_examples
-from spacy.vocab import Vocab
 from thinc.api import Ops
 from thinc.types import Floats2d
 
 from ...errors import AnnotationError, check_whole, shown
 from ..shared import (
-    ConfiguredPipe,
     Scorer,
     aligned,
     default_tok2vec,
@@ -24,7 +23,7 @@ from ..shared import (
     texts_of,
     warn_of_lost,
 )
-from . import ANSWER, CONTEXT, QUESTION, has_answers
+from . import ANSWER, KEYS, has_answers
 from .model import AnswersModel
 
 Floats = NDArray[np.float32]
@@ -46,14 +45,7 @@ DEFAULT_MODEL = {"@architectures": "spacy-elmo.Answers.v1", "tok2vec": default_t
     },
     default_score_weights={"answers_f1": 1.0, "answers_em": 0.0},
 )
-def make_answers(
-    nlp: Language, name: str, model: AnswersModel, n_best: int, longest_answer: int, scorer: Scorer | None
-) -> "Answers":
-    """Create the component `answers`. Its arguments are those of `Answers`."""
-    return Answers(nlp.vocab, model, name, n_best=n_best, longest_answer=longest_answer, scorer=scorer)
-
-
-class Answers(ConfiguredPipe):
+class Answers(TrainablePipe):
     """Finds the answer to a question in a paragraph.
 
     A doc has the question in `doc.spans["question"]` and the paragraph in `doc.spans["context"]`, one span each; or its
@@ -68,17 +60,11 @@ class Answers(ConfiguredPipe):
     """
 
     def __init__(
-        self,
-        vocab: Vocab,
-        model: AnswersModel,
-        name: str = "answers",
-        *,
-        n_best: int = 3,
-        longest_answer: int = 17,
-        scorer: Scorer | None = None,
+        self, nlp: Language, name: str, model: AnswersModel, n_best: int, longest_answer: int, scorer: Scorer | None
     ) -> None:
         check_whole(n_best=n_best, longest_answer=longest_answer)
-        super().__init__(vocab, model, name, scorer, n_best=n_best, longest_answer=longest_answer)
+        super().__init__(nlp.vocab, model, name)
+        self.n_best, self.longest_answer, self.scorer = n_best, longest_answer, scorer
         set_getter(Span, "answer_score", answer_score)
 
     def initialize(self, get_examples: Callable[[], Iterable[Example]], *, nlp: Language | None = None) -> None:
@@ -90,28 +76,28 @@ class Answers(ConfiguredPipe):
             expected = f"a question, a context and right answers in doc.spans[{ANSWER!r}]"
             raise no_examples_error(self.name, len(examples), expected)
         sizes = [len(span) for doc in docs for span in doc.spans[ANSWER]]
-        warn_of_lost(self.name, "right answers", sizes, "longest_answer", self.cfg["longest_answer"])
+        warn_of_lost(self.name, "right answers", sizes, "longest_answer", self.longest_answer)
         self.model.initialize(X=docs[:_SAMPLE])
 
     def predict(self, docs: Iterable[Doc]) -> list[list[Best]]:
         """Return the best answers of each doc: start and end in its context, and probability."""
         docs = list(docs)
-        parts = [texts_of(doc, (QUESTION, CONTEXT)) for doc in docs]
+        parts = [texts_of(doc, KEYS) for doc in docs]
         answers: list[list[Best]] = [[] for _ in docs]
         if any(parts):
             for number, scores in enumerate(self.model.predict(docs)):
                 if (found := parts[number]) is not None:
                     is_word = docs[number].to_array(IS_SPACE)[found[1].start : found[1].end] == 0
                     as_numpy = self.model.ops.to_numpy(scores)
-                    answers[number] = best_spans(as_numpy, is_word, self.cfg["longest_answer"], self.cfg["n_best"])
+                    answers[number] = best_spans(as_numpy, is_word, self.longest_answer, self.n_best)
         return answers
 
     def set_annotations(self, docs: Iterable[Doc], answers: Sequence[Sequence[Best]]) -> None:
         """Write what `predict` returned to the docs, and question and context if they are only lines so far."""
         for doc, found in zip(docs, answers):
-            parts = texts_of(doc, (QUESTION, CONTEXT))
+            parts = texts_of(doc, KEYS)
             spans = [] if parts is None else [parts[1][start:end] for start, end, _ in found]
-            keep_texts(doc, (QUESTION, CONTEXT), parts or ())
+            keep_texts(doc, KEYS, parts or ())
             scores = [score for *_, score in found]
             doc.spans[ANSWER] = SpanGroup(doc, name=ANSWER, spans=spans, attrs={SCORES: scores})
 
@@ -144,10 +130,7 @@ def best_spans(scores: Floats, allowed: NDArray[np.bool_], longest: int, count: 
     padded = np.concatenate([ends, np.full(longest - 1, -np.inf)])
     joint = starts[:, None] + np.lib.stride_tricks.sliding_window_view(padded, longest)  # (start, length - 1)
     flat = joint.ravel()
-    count = min(count, int(np.isfinite(flat).sum()))
-    least = np.partition(flat, -count)[-count]
-    candidates = np.flatnonzero(flat >= least)
-    chosen = candidates[np.argsort(-flat[candidates], kind="stable")[:count]].tolist()
+    chosen = np.argsort(-flat, kind="stable")[: min(count, int(np.isfinite(flat).sum()))].tolist()
     return [(i // longest, i // longest + i % longest + 1, float(np.exp(flat[i]))) for i in chosen]
 
 
@@ -155,7 +138,7 @@ def targets_of(example: Example) -> Floats | None:
     """Return 1.0 where right answers start and end in the predicted doc's context, (tokens, 2); None: nowhere."""
     if not has_answers(example.reference):
         return None
-    parts = texts_of(example.predicted, (QUESTION, CONTEXT))
+    parts = texts_of(example.predicted, KEYS)
     if parts is None:
         raise AnnotationError(
             f"the predicted doc {shown(example.predicted.text)} has no question or no context, but its reference has "
@@ -180,8 +163,7 @@ def pointer_loss(
     loss = 0.0
     for i, target in counted:
         right = ops.asarray(target)  # type: ignore[arg-type]  # Thinc's types are protocols
-        exponentials = xp.exp(scores[i] - scores[i].max(axis=0))
-        p = exponentials / exponentials.sum(axis=0)
+        p = ops.softmax(scores[i], axis=0)
         of_right = xp.maximum((p * right).sum(axis=0), 1e-30)
         loss -= float(xp.log(of_right).sum()) / len(counted)
         gradients[i][:] = (p - p * right / of_right) / len(counted)

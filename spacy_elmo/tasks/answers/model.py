@@ -17,7 +17,7 @@ from torch.nn.utils.rnn import pad_sequence
 from ...errors import SettingsError, check_whole, shown
 from ...models.types import Tok2VecModel, is_whole
 from ..shared import BiLSTM, TorchShim, batches_of, init_network, is_inside, run_network, texts_of
-from . import CONTEXT, QUESTION
+from . import KEYS
 
 AnswersModel = Model[list[Doc], list[Floats2d]]
 _CELLS = 4_000_000  # pairs of tokens that a prediction compares at once: 16 MB for each of some matrices
@@ -62,7 +62,7 @@ def _forward(
     model: AnswersModel, docs: list[Doc], is_train: bool
 ) -> tuple[list[Floats2d], Callable[[list[Floats2d]], list[Doc]]]:
     vectors, backprop_vectors = model.get_ref("tok2vec")(docs, is_train)
-    texts = [texts_of(doc, (QUESTION, CONTEXT)) for doc in docs]
+    texts = [texts_of(doc, KEYS) for doc in docs]
     windows = windows_of(texts, model.attrs["longest_window"], model.attrs["window_overlap"])
     batches = batches_of([window.sizes for window in windows], _CELLS, _cells)
     if is_train and windows:

@@ -16,7 +16,6 @@ from ...errors import AnnotationError, shown
 __all__ = ["annotate", "clusters_of"]
 
 PREFIX = "coref_clusters"
-_EXAMPLE = "[[(0, 1), (6, 7)]] is one cluster of two mentions"
 
 
 def clusters_of(doc: Doc, prefix: str = PREFIX) -> list[list[Span]]:
@@ -52,9 +51,8 @@ def annotate(doc: Doc, clusters: Iterable[Iterable[Span | tuple[int, int]]], pre
     Raises AnnotationError if a mention is no such span or pair, or is in two clusters. Then the doc stays as it was.
     """
     groups = {}
-    for number, cluster in enumerate(_listed(clusters, "the clusters are"), 1):
-        mentions = _listed(cluster, f"cluster {number} is")
-        groups[f"{prefix}_{number}"] = [_span(doc, mention, number) for mention in mentions]
+    for number, cluster in enumerate(clusters, 1):
+        groups[f"{prefix}_{number}"] = [_span(doc, mention, number) for mention in cluster]
     _check_apart(groups)
     for key in _keys(doc, prefix):
         del doc.spans[key]
@@ -62,28 +60,17 @@ def annotate(doc: Doc, clusters: Iterable[Iterable[Span | tuple[int, int]]], pre
         doc.spans[key] = spans
 
 
-def _listed(things: Any, what: str) -> list[Any]:
-    if not isinstance(things, Iterable):
-        raise AnnotationError(f"{what} {shown(things)}. Expected a list: {_EXAMPLE}.")
-    return list(things)
-
-
 def _span(doc: Doc, mention: Any, number: int) -> Span:
     if isinstance(mention, Span) and mention.doc is doc:
         return doc[mention.start : mention.end]
-    is_pair = isinstance(mention, (tuple, list)) and len(mention) == 2
-    if not is_pair or not all(isinstance(place, Integral) for place in mention):
+    is_pair = isinstance(mention, (tuple, list)) and all(isinstance(place, Integral) for place in mention)
+    if not is_pair or len(mention) != 2 or not 0 <= mention[0] < mention[1] <= len(doc):
         raise AnnotationError(
             f"cluster {number} has the mention {shown(mention)}. Expected a span of this doc, or a pair of the numbers "
-            f"of its first token and of the one after its last: {_EXAMPLE}."
+            f"of its first token and of the one after its last, 0 to {len(doc)}: [[(0, 1), (6, 7)]] is one cluster of "
+            "two mentions."
         )
-    start, end = map(int, mention)
-    if not 0 <= start < end <= len(doc):
-        raise AnnotationError(
-            f"cluster {number} has the mention {(start, end)}, but the doc has {len(doc)} tokens. Expected "
-            f"numbers (first, after) with 0 <= first < after <= {len(doc)}."
-        )
-    return doc[start:end]
+    return doc[int(mention[0]) : int(mention[1])]
 
 
 def _check_apart(groups: dict[str, list[Span]]) -> None:

@@ -2,16 +2,17 @@
 
 import keyword
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 from spacy.language import Language
+from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.tokens.underscore import Underscore
 from spacy.training import Example, validate_examples
-from spacy.vocab import Vocab
 
 from ...errors import SettingsError, shown
-from ..shared import ConfiguredPipe, Scorer, default_tok2vec, no_examples_error, set_getter, shim_of, warn_of_lost
+from ..shared import Scorer, default_tok2vec, no_examples_error, set_getter, shim_of, warn_of_lost
 from . import PREFIX, annotate, clusters_of, head_of, places_of
 from .model import Array, CoreferenceModel, Scores
 
@@ -32,14 +33,7 @@ DEFAULT_MODEL = {"@architectures": "spacy-elmo.Coreference.v1", "tok2vec": defau
     },
     default_score_weights={"coref_f": 1.0},
 )
-def make_coreference(
-    nlp: Language, name: str, model: CoreferenceModel, prefix: str, singletons: bool, scorer: Scorer | None
-) -> "Coreference":
-    """Create the component `coreference`. The arguments are those of `Coreference`."""
-    return Coreference(nlp.vocab, model, name, prefix=prefix, singletons=singletons, scorer=scorer)
-
-
-class Coreference(ConfiguredPipe):
+class Coreference(TrainablePipe):
     """Finds mentions, and clusters of those that speak of the same thing.
 
     model: spacy-elmo.Coreference.v1.
@@ -52,22 +46,16 @@ class Coreference(ConfiguredPipe):
     """
 
     def __init__(
-        self,
-        vocab: Vocab,
-        model: CoreferenceModel,
-        name: str = "coreference",
-        *,
-        prefix: str = PREFIX,
-        singletons: bool = True,
-        scorer: Scorer | None = None,
+        self, nlp: Language, name: str, model: CoreferenceModel, prefix: str, singletons: bool, scorer: Scorer | None
     ) -> None:
-        if not prefix.isidentifier():
-            raise SettingsError(f"prefix is {shown(prefix)}. Expected a Python identifier, such as coref_clusters.")
-        if keyword.iskeyword(prefix) or hasattr(Underscore, prefix):
+        if not prefix.isidentifier() or keyword.iskeyword(prefix) or hasattr(Underscore, prefix):
             raise SettingsError(
-                f"prefix is {shown(prefix)}, a name that spaCy or Python uses itself. Set prefix to another name."
+                f"prefix is {shown(prefix)}. Expected a Python identifier that neither Python nor spaCy uses itself, "
+                "such as coref_clusters."
             )
-        super().__init__(vocab, model, name, scorer, prefix=prefix, singletons=singletons)
+        super().__init__(nlp.vocab, model, name)
+        self.prefix, self.singletons = prefix, singletons
+        self.scorer = None if scorer is None else partial(scorer, prefix=prefix)
         set_getter(Doc, prefix, clusters_of, prefix=prefix)
         set_getter(Span, HEAD if prefix == PREFIX else f"{prefix}_head", head_of, prefix=prefix)
 
@@ -75,9 +63,9 @@ class Coreference(ConfiguredPipe):
         """Build the model, from examples one or more of which have clusters; else AnnotationError is raised."""
         examples = list(get_examples())
         validate_examples(examples, "Coreference.initialize")
-        clusters = [one for example in examples for one in clusters_of(example.reference, self.cfg["prefix"])]
+        clusters = [one for example in examples for one in clusters_of(example.reference, self.prefix)]
         if not clusters:
-            expected = f"span groups {self.cfg['prefix']}_1, {self.cfg['prefix']}_2 and so on"
+            expected = f"span groups {self.prefix}_1, {self.prefix}_2 and so on"
             raise no_examples_error(self.name, len(examples), expected)
         self.model.initialize(X=[example.reference for example in examples[:SAMPLE]])
         widths = [len(mention) for cluster in clusters for mention in cluster]
@@ -89,18 +77,18 @@ class Coreference(ConfiguredPipe):
         if not any(len(doc) for doc in docs):
             return [[] for _ in docs]
         scores: list[Scores] = self.model.predict(docs)
-        return [clusters_from(one, singletons=self.cfg["singletons"]) for one in scores]
+        return [clusters_from(one, singletons=self.singletons) for one in scores]
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Clusters]) -> None:
         """Write clusters to docs, in the place of those that they have. scores: from `predict`."""
         for doc, clusters in zip(docs, scores):
-            annotate(doc, clusters, self.cfg["prefix"])
+            annotate(doc, clusters, self.prefix)
 
     def get_loss(self, examples: Iterable[Example], scores: list[Scores]) -> tuple[float, list[Scores]]:
         """Return the loss and the gradient of the scores, which the model gave in training."""
         losses, gradients = 0.0, []
         for example, one in zip(examples, scores):
-            loss, gradient = loss_of(one, *targets_of(one, gold_mentions(example, self.cfg["prefix"])))
+            loss, gradient = loss_of(one, *targets_of(one, gold_mentions(example, self.prefix)))
             losses += loss
             gradients.append(gradient)
         return losses, gradients

@@ -39,14 +39,7 @@ def build_coreference_scorer(prefix: str = PREFIX, singletons: bool = True) -> S
 def _score(
     own_prefix: str, singletons: bool, examples: Iterable[Example], /, *, prefix: str | None = None, **_: Any
 ) -> dict[str, float | None]:
-    # spaCy adds all settings of the component: of these only its prefix counts
-    return score_coreference(examples, prefix=own_prefix if prefix is None else prefix, singletons=singletons)
-
-
-def score_coreference(
-    examples: Iterable[Example], *, prefix: str = PREFIX, singletons: bool = True, **_: Any
-) -> dict[str, float | None]:
-    """Return the scores of examples. The settings are those of `build_coreference_scorer`."""
+    prefix = prefix or own_prefix
     totals: dict[str, Counts] = dict.fromkeys(METRICS, (0.0, 0.0, 0.0, 0.0))
     for example in examples:
         key, response = (_clusters(doc, prefix, singletons) for doc in (example.reference, example.predicted))

@@ -7,10 +7,9 @@ from spacy.language import Language
 from spacy.pipeline import TextCategorizer
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
-from spacy.vocab import Vocab
 from thinc.types import Floats2d
 
-from ...errors import AnnotationError, SettingsError, shown
+from ...errors import AnnotationError, shown
 from ..shared import Scorer, default_tok2vec, keep_texts, no_examples_error, texts_of, warn_of_unknown
 from . import KEYS
 from .model import EntailmentModel
@@ -24,11 +23,6 @@ DEFAULT_MODEL = {"@architectures": "spacy-elmo.Entailment.v1", "tok2vec": defaul
     default_config={"model": DEFAULT_MODEL, "scorer": {"@scorers": "spacy-elmo.entailment_scorer.v1"}},
     default_score_weights={"cats_acc": 1.0, "cats_macro_f": 0.0, "cats_f_per_type": None},
 )
-def make_entailment(nlp: Language, name: str, model: EntailmentModel, scorer: Scorer | None) -> "Entailment":
-    """Create the component `entailment`. The arguments are those of `Entailment`."""
-    return Entailment(nlp.vocab, model, name, scorer=scorer)
-
-
 class Entailment(TextCategorizer):
     """spaCy's text categorizer of one class for each doc, for docs of two texts.
 
@@ -40,10 +34,8 @@ class Entailment(TextCategorizer):
     scorer: function from examples to scores; None: no scores.
     """
 
-    def __init__(
-        self, vocab: Vocab, model: EntailmentModel, name: str = "entailment", *, scorer: Scorer | None = None
-    ) -> None:
-        super().__init__(vocab, model, name, threshold=0.0, scorer=scorer)
+    def __init__(self, nlp: Language, name: str, model: EntailmentModel, scorer: Scorer | None) -> None:
+        super().__init__(nlp.vocab, model, name, threshold=0.0, scorer=scorer)
         self._unknown: set[str] = set()
 
     def set_annotations(self, docs: Iterable[Doc], scores: Floats2d) -> None:
@@ -65,7 +57,7 @@ class Entailment(TextCategorizer):
 
         labels: the classes; None: those in the examples' `cats`. Labels that were added before stay.
 
-        Raises AnnotationError for fewer than two classes or wrong cats, SettingsError for a model of another number.
+        Raises AnnotationError for fewer than two classes or wrong cats.
         """
         examples = list(get_examples())
         validate_examples(examples, "Entailment.initialize")
@@ -73,18 +65,12 @@ class Entailment(TextCategorizer):
         classes = {*self.labels, *(labels or ())}
         if labels is None:
             classes.update(*(example.reference.cats for example in examples))
-        number, names = len(classes), ", ".join(sorted(classes))
         if not classes:
             raise no_examples_error(self.name, len(examples), "cats, with 1.0 for its class")
-        if number < 2:
+        if len(classes) < 2:
             raise AnnotationError(
-                f"the component {self.name!r} can't be initialised: there is only one class, {names}. Expected two or "
-                "more: give it examples in whose cats all classes stand, or labels."
-            )
-        if (nO := self.model.maybe_get_dim("nO")) not in (None, number):
-            raise SettingsError(
-                f"the component {self.name!r} can't be initialised: its model is of {nO} classes (nO), but it has "
-                f"{number}: {names}. Set model.nO to null, or to {number}; or make the component anew."
+                f"the component {self.name!r} can't be initialised: there is only one class, {min(classes)}. Expected "
+                "two or more: give it examples in whose cats all classes stand, or labels."
             )
         super().initialize(lambda: examples, nlp=nlp, labels=labels)
 

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from spacy.errors import Errors as SpacyErrors
 from spacy.language import Language
+from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples
-from spacy.vocab import Vocab
 from thinc.api import Ops, Optimizer, set_dropout_rate
 
 from ...errors import AnnotationError, SettingsError, check_whole, shown
 from ...models.types import is_number
-from ..shared import ConfiguredPipe, Scorer, aligned, default_tok2vec, no_examples_error, warn_of_lost, warn_of_unknown
+from ..shared import Scorer, aligned, default_tok2vec, no_examples_error, warn_of_lost, warn_of_unknown
 from . import annotate, given_predicates, predicates_of, roles_of
 from .model import RoleModel, RoleScores, Row, row_batches, rows_around
 
@@ -38,22 +38,7 @@ DEFAULT_MODEL = {"@architectures": "spacy-elmo.SemanticRoles.v1", "tok2vec": def
     },
     default_score_weights={"roles_f": 1.0, "roles_p": 0.0, "roles_r": 0.0, "roles_per_type": None},
 )
-def make_semantic_roles(
-    nlp: Language,
-    name: str,
-    model: RoleModel,
-    find_predicates: bool,
-    threshold: float,
-    reach: int,
-    scorer: Scorer | None,
-) -> "SemanticRoles":
-    """Create the component `semantic_roles`. The arguments are those of `SemanticRoles`."""
-    return SemanticRoles(
-        nlp.vocab, model, name, find_predicates=find_predicates, threshold=threshold, reach=reach, scorer=scorer
-    )
-
-
-class SemanticRoles(ConfiguredPipe):
+class SemanticRoles(TrainablePipe):
     """Labels the roles of predicates, and finds the predicates if nobody gave them.
 
     model: spacy-elmo.SemanticRoles.v1.
@@ -65,20 +50,19 @@ class SemanticRoles(ConfiguredPipe):
 
     def __init__(
         self,
-        vocab: Vocab,
+        nlp: Language,
+        name: str,
         model: RoleModel,
-        name: str = "semantic_roles",
-        *,
-        find_predicates: bool = True,
-        threshold: float = 0.5,
-        reach: int = 100,
-        scorer: Scorer | None = None,
+        find_predicates: bool,
+        threshold: float,
+        reach: int,
+        scorer: Scorer | None,
     ) -> None:
         if not (is_number(threshold) and 0 <= threshold <= 1):
             raise SettingsError(f"threshold is {shown(threshold)}. Expected a number from 0 to 1.")
         check_whole(reach=reach)
-        super().__init__(vocab, model, name, scorer, find_predicates=find_predicates, threshold=threshold, reach=reach)
-        self.cfg["labels"] = []
+        super().__init__(nlp.vocab, model, name, labels=[])
+        self.find_predicates, self.threshold, self.reach, self.scorer = find_predicates, threshold, reach, scorer
         self._unknown: set[str] = set()
 
     @property
@@ -119,19 +103,19 @@ class SemanticRoles(ConfiguredPipe):
             expected = 'roles: doc.spans["predicates"], and doc.spans["roles:i"] for the predicate at token i'
             raise no_examples_error(self.name, len(examples), expected)
         distances = [max(token - span.start, span.end - 1 - token) for token, span in roles]
-        warn_of_lost(self.name, "roles", distances, "reach", self.cfg["reach"])
+        warn_of_lost(self.name, "roles", distances, "reach", self.reach)
         for label in found:
             self.add_label(label)
         self.model.set_dim("nO", len(self.labels))
         docs = [example.predicted for example in examples[:10]] or [Doc(self.vocab, words=["a"])]
-        self.model.initialize(X=(docs, lambda logits: []))
+        self.model.initialize(X=(docs, []))
 
     def predict(self, docs: Iterable[Doc]) -> list[Roles]:
         """Return the roles of each doc. Raises AnnotationError if it has no predicates and find_predicates is false."""
         docs = list(docs)
         given = [given_predicates(doc) for doc in docs]
         for doc, tokens in zip(docs, given):
-            if tokens is None and len(doc) and not self.cfg["find_predicates"]:
+            if tokens is None and len(doc) and not self.find_predicates:
                 raise AnnotationError(
                     f'the doc {shown(doc.text)} has no span group "predicates", and find_predicates is false in the '
                     f'component {self.name!r}. Set it to true, or doc.spans["predicates"] to spans of one token each.'
@@ -141,11 +125,11 @@ class SemanticRoles(ConfiguredPipe):
         vectors = self.model.get_ref("tok2vec").predict(docs)
         predicates = []
         for doc, tokens, logits in zip(docs, given, self.model.get_ref("finder").predict(vectors)):
-            likely = probabilities(self.model.ops.to_numpy(logits)[:, 0]) >= self.cfg["threshold"]
+            likely = probabilities(self.model.ops.to_numpy(logits)[:, 0]) >= self.threshold
             found = [token for token in np.flatnonzero(likely).tolist() if not doc[token].is_space]
             predicates.append(found if tokens is None else tokens)
         answers: list[Roles] = [{predicate: [] for predicate in tokens} for tokens in predicates]
-        rows = rows_around(docs, predicates, self.cfg["reach"])
+        rows = rows_around(docs, predicates, self.reach)
         for numbers in row_batches(rows):  # one by one: the scores of all rows may take gigabytes
             batch = [rows[number] for number in numbers]
             for row, scores in zip(batch, self.model.get_ref("labeller").predict((vectors, batch))):
@@ -174,11 +158,11 @@ class SemanticRoles(ConfiguredPipe):
         validate_examples(examples, "SemanticRoles.update")
         found = {span.label_ for example in examples for _, span in roles_in(example)}
         warn_of_unknown(self.name, found, self.labels, self._unknown)
-        flags, rows, tags = targets_of(examples, self.labels, self.cfg["reach"])
+        flags, rows, tags = targets_of(examples, self.labels, self.reach)
         docs = [example.predicted for example in examples]
         if any(len(doc) for doc in docs):
             set_dropout_rate(self.model, drop)
-            scores, backprop = self.model.begin_update((docs, lambda predicates: rows))
+            scores, backprop = self.model.begin_update((docs, rows))
             loss, gradients = loss_of(scores, flags, tags, self.model.ops)
             backprop(gradients)
             losses[self.name] += loss
@@ -188,7 +172,7 @@ class SemanticRoles(ConfiguredPipe):
 
     def get_loss(self, examples: Iterable[Example], scores: RoleScores) -> tuple[float, RoleScores]:
         """Return the loss of a batch, and its gradients. scores: of the rows of its annotated predicates."""
-        flags, _, tags = targets_of(list(examples), self.labels, self.cfg["reach"])
+        flags, _, tags = targets_of(list(examples), self.labels, self.reach)
         return loss_of(scores, flags, tags, self.model.ops)
 
 
@@ -236,7 +220,7 @@ def loss_of(
     xp: Any = ops.xp
     as_array: Any = ops.asarray
     loss = 0.0
-    gradients = RoleScores([], scores.rows, [])
+    gradients = RoleScores([], [])
     annotated = sum(flag is not None for flag in flags)
     for logits, flag in zip(scores.predicates, flags):
         gradient = xp.zeros_like(logits)

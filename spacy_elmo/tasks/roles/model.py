@@ -30,19 +30,17 @@ class RoleScores(NamedTuple):
     """Scores, or their gradients."""
 
     predicates: list[Floats2d]  # for each doc, the logits that its tokens are predicates. *Shape:* (tokens, 1)
-    rows: list[Row]
     roles: list[Floats2d]  # for each row, the scores of its tokens' tags. *Shape:* (length, 1 + 2 * labels)
 
 
-# docs, and a function that chooses rows by the scores of predicates
-RoleInput = tuple[Sequence[Doc], Callable[[list[Floats2d]], list[Row]]]
+RoleInput = tuple[Sequence[Doc], list[Row]]
 RoleModel = Model[RoleInput, RoleScores]
 _RowModel = Model[tuple[list[Floats2d], list[Row]], list[Floats2d]]
 MAX_BATCH_TOKENS = 16384
 
 
 def build_semantic_roles(tok2vec: Tok2VecModel, lstm_width: int = 100, depth: int = 2) -> RoleModel:
-    """Build spacy-elmo.SemanticRoles.v1: docs -> scores of predicates, and of the roles of those that are chosen.
+    """Build spacy-elmo.SemanticRoles.v1: docs and rows -> scores of predicates, and of the roles in the rows.
 
     The tok2vec runs once for each doc, and a linear layer on it scores predicates. A BiLSTM runs for each predicate.
 
@@ -70,10 +68,9 @@ def _init(model: RoleModel, X: RoleInput | None = None, Y: Any = None) -> None:
 
 
 def _forward(model: RoleModel, X: RoleInput, is_train: bool) -> tuple[RoleScores, Callable[[RoleScores], list[Doc]]]:
-    docs, choose = X
+    docs, rows = X
     vectors, backprop_tok2vec = model.get_ref("tok2vec")(list(docs), is_train)
     predicates, backprop_finder = model.get_ref("finder")(vectors, is_train)
-    rows = choose(predicates)
     roles, backprop_labeller = model.get_ref("labeller")((vectors, rows), is_train)
 
     def backprop(gradients: RoleScores) -> list[Doc]:
@@ -83,7 +80,7 @@ def _forward(model: RoleModel, X: RoleInput, is_train: bool) -> tuple[RoleScores
         docs: list[Doc] = backprop_tok2vec(d_vectors)
         return docs
 
-    return RoleScores(predicates, rows, roles), backprop
+    return RoleScores(predicates, roles), backprop
 
 
 def _label(
@@ -116,7 +113,7 @@ def rows_around(docs: Sequence[Doc], predicates: Sequence[Sequence[int]], reach:
 
 
 def row_batches(rows: Sequence[Row]) -> list[list[int]]:
-    return batches_of([(row.end - row.start,) for row in rows], MAX_BATCH_TOKENS, longest_first=True)
+    return batches_of([(row.end - row.start,) for row in rows], MAX_BATCH_TOKENS)
 
 
 class RoleNetwork(nn.Module):
