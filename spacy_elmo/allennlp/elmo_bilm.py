@@ -84,19 +84,14 @@ class ElmoLstmView(nn.Module):
 
 
 class _Cached(NamedTuple):
-    """Cached vectors, and the weights that they were computed with, with torch's version counter of each."""
+    """Cached vectors, and the weights that they were computed with."""
 
+    weights: list[
+        tuple[object, ...]
+    ]  # place, kind and torch's version counter of each. It counts no changes of `.data`
     parameters: list[Tensor]  # stored, so that no other tensor can get the address of one that was replaced
-    versions: list[int]
     vocabulary: Tensor
     vectors: Tensor
-
-    def fits(self, parameters: Sequence[Tensor]) -> bool:
-        """Whether these are the same weights, unchanged. (Torch does not count changes of `.data`.)"""
-        return len(parameters) == len(self.parameters) and all(
-            (old.data_ptr(), old.device, old.dtype, version) == (new.data_ptr(), new.device, new.dtype, new._version)
-            for old, version, new in zip(self.parameters, self.versions, parameters)
-        )
 
 
 class ElmoBiLM(nn.Module):
@@ -185,16 +180,14 @@ class ElmoBiLM(nn.Module):
 
     def _vectors(self, vocabulary: Tensor, parameters: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """Return the vocabulary on the device of the weights, and the vectors of `<S>`, `</S>` and its words."""
-        if self._cached is not None and self._cached.fits(parameters):
-            return self._cached.vocabulary, self._cached.vectors
-        boundary = self.bilm.boundary
-        vocabulary = vocabulary.to(boundary.device)
-        vectors: Tensor = self.bilm.char_cnn(torch.cat([boundary, vocabulary])).detach()
-        self._cached = None
-        if not any(parameter.is_inference() for parameter in parameters):  # inference tensors have no version counter
-            detached = [parameter.detach() for parameter in parameters]
-            self._cached = _Cached(detached, [parameter._version for parameter in parameters], vocabulary, vectors)
-        return vocabulary, vectors
+        is_counted = not any(parameter.is_inference() for parameter in parameters)  # else there is no version counter
+        weights = [(one.data_ptr(), one.device, one.dtype, one._version) for one in parameters if is_counted]
+        if self._cached is None or not is_counted or self._cached.weights != weights:
+            boundary = self.bilm.boundary
+            vocabulary = vocabulary.to(boundary.device)
+            vectors = self.bilm.char_cnn(torch.cat([boundary, vocabulary])).detach()
+            self._cached = _Cached(weights, [one.detach() for one in parameters], vocabulary, vectors)
+        return self._cached.vocabulary, self._cached.vectors
 
     def __getstate__(self) -> dict[str, Any]:
         # the version counters of a copy's weights start again

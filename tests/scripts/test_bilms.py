@@ -3,19 +3,15 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from commands import run
 from embedded_case import TEXT, model_of
 from run_cases import row
 from spacy.tokens import Doc, DocBin
-from spacy.training.initialize import init_tok2vec
-from spacy.util import load_config, load_model_from_config
 from spacy.vocab import Vocab
 
 from scripts.bilms import embeddings, inside, measure, record_run
 from scripts.runs.experiments import read_results
-from scripts.runs.train_runs import pretraining_config
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.errors import CommandError
 from spacy_elmo.formats import read_options, read_weights
@@ -99,26 +95,6 @@ def test_a_record_of_pretraining(folder: Path) -> None:
     }
     with pytest.raises(CommandError, match="Expected a new name"):
         record_run.main(folder, "en_mini_9", **facts, before=7)
-
-
-@pytest.mark.slow
-def test_spacy_pretrain(folder: Path) -> None:
-    """The network begins with the weights."""
-    Path("made").mkdir()
-    rows = "[50, 10, 25, 25]"
-    small = ("--components.tok2vec.model.embed.rows", rows, "--pretraining.max_epochs", "2")
-    assert embeddings.spacy_pretrain(Path("text.txt"), Path("made"), 5, small) == 2 * 50 * 11
-    config = pretraining_config(load_config("configs/ner.cfg"))
-    config["components"]["tok2vec"]["model"]["embed"]["rows"] = json.loads(rows)
-    nlp = load_model_from_config(config)
-    model = nlp.get_pipe("tok2vec").model  # type: ignore[attr-defined]
-    docs = [nlp.make_doc("It rains in the old town .")]
-    model.initialize(X=docs)
-    (before,) = model.predict(docs)
-    init_tok2vec(nlp, config["pretraining"], {"init_tok2vec": "made/model-last.bin"})
-    (after,) = model.predict(docs)
-    assert np.isfinite(after).all()
-    assert np.abs(after - before).max() > 0.01
 
 
 @pytest.mark.slow

@@ -1,23 +1,17 @@
-"""African languages: what is left out of a text, what its words are, and what a training records."""
+"""African languages: what is left out of a text, and what its words are."""
 
 import json
 import random
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
-import spacy
-from commands import run
-from spacy.tokens import DocBin, Span
-from spacy.vectors import Vectors
+from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
 from scripts import assets
-from scripts.languages import compare, texts
+from scripts.languages import texts
 
-SMALL = "--bilm.lstm.dim 16 --bilm.lstm.projection_dim 8 --bilm.char_cnn.filters [[1,4],[2,8]]"
-COMMANDS = ("init-pretrain-config", "pretrain")
 ENTITIES = 'Marais O\nBarack B-PER\nObama I-PER\n. O\n\nn O\n"""" O\nụlọ O\n"""" O\nUgandà B-LOC\n\n'
 
 
@@ -95,47 +89,3 @@ def test_texts_and_corpora_of_files(
     (doc, igbo) = DocBin().from_disk(out / "aaa/test.spacy").get_docs(Vocab())
     assert [(one.text, one.label_) for one in (*doc.ents, *igbo.ents)] == [("Barack Obama", "PER"), ("Ugandà", "LOC")]
     assert words_of(out / "aaa/train.spacy") == [["Marais", "Barack", "Jr", "."], ["n'ụlọ", '"', "Ugandà"]]
-
-
-@pytest.mark.slow
-def test_bilms_and_pipelines_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    nlp, docs = spacy.blank("xx"), []  # E150: a pipeline takes vectors of its own language alone
-    for text in ("Obama alikuja leo", "Leo Obama alisema"):
-        doc = nlp(text)
-        doc.set_ents([Span(doc, i, i + 1, "PER") for i in range(3) if doc[i].text == "Obama"])
-        docs.append(doc)
-    (tmp_path / "aaa").mkdir()
-    (tmp_path / "text").mkdir()
-    for part in texts.PARTS:
-        DocBin(docs=docs).to_disk(tmp_path / f"aaa/{part}.spacy")
-    for name in ("all.txt", "text/aaa.txt"):
-        (tmp_path / name).write_text("".join(f"{doc.text}\n" for doc in docs * 50), encoding="utf-8")
-    nlp.vocab.vectors = Vectors(data=np.ones((1, 2), "f"), keys=["Obama"])
-    commands: list[str] = []
-
-    def run_elmo(*arguments: str) -> None:
-        commands.append(f"{arguments[0]} {Path(arguments[1]).stem}")
-        small = SMALL.split() if arguments[0] == "pretrain" and "tuned" not in arguments[1] else []
-        run("elmo", *arguments, *small)
-
-    monkeypatch.setattr(compare, "run_elmo", run_elmo)
-    monkeypatch.setattr(
-        compare, "train_floret", lambda text, folder, lang: nlp.to_disk(folder if lang == nlp.lang else "")
-    )
-    monkeypatch.setattr(compare, "GOLD", compare.GOLD | {"training.max_steps": 20, "training.eval_frequency": 20})
-    out = tmp_path / "out"
-    for _ in range(2):
-        compare.main(tmp_path, out, ["aaa"], seeds=1, tokens=2000)
-    assert commands == [f"{command} {name}" for name in ("all", "tuned_aaa", "own_aaa") for command in COMMANDS]
-    metrics = [json.loads(line) for line in (out / "all/metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert 1600 < metrics[-1]["tokens"] <= 2000
-    assert 'init = "' + str(out / "all/model-best") in (out / "tuned_aaa.cfg").read_text(encoding="utf-8")
-    records = [json.loads(line) for line in (out / "entities.jsonl").read_text(encoding="utf-8").splitlines()]
-    networks = ["x", "x with floret"]
-    networks += [f"[{x}; {name}]" for name in ("one for all", "tuned", "own") for x in ("x", "x with floret")]
-    assert [(one["network"], one["seed"]) for one in records] == [(name, 0) for name in networks]
-    for record in records:
-        assert record["dev"] == record["test"] == record["types"]["PER"] == 100
-    sizes = {one["network"]: one["megabytes"] for one in records}
-    assert sizes["x"] < sizes["[x; own]"] < sizes["[x with floret; own]"]
-    assert not (out / "training").exists()

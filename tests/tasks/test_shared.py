@@ -1,6 +1,5 @@
 """What the four tasks share: docs of several texts, extensions, given spans, and torch networks in Thinc models."""
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from thinc.api import Adam, ArgsKwargs
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from spacy_elmo.errors import AnnotationError, SettingsError, UnknownLabelWarning, WeightsError
+from spacy_elmo.errors import AnnotationError, SettingsError, WeightsError
 from spacy_elmo.tasks.shared import (
     BiLSTM,
     TorchShim,
@@ -25,7 +24,6 @@ from spacy_elmo.tasks.shared import (
     build_given_spans,
     make_doc,
     texts_of,
-    warn_of_unknown,
 )
 
 NLP = spacy.blank("xx")
@@ -165,16 +163,6 @@ def test_given_spans_of_other_words() -> None:
     other = Doc(reference.vocab, words=["a", "b", "c"], spaces=[False, True, False])
     (example,) = build_given_spans(["predicates"])(NLP, Example(other, reference))
     assert [span.start for span in example.predicted.spans["predicates"]] == [2]
-
-
-def test_unknown_labels_are_named_once() -> None:
-    said: set[str] = set()
-    with pytest.warns(UnknownLabelWarning, match=r"'x' does not have .*: B, C\. .*initialize.components.x.labels"):
-        warn_of_unknown("x", ["C", "A", "B"], ["A"], said)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warn_of_unknown("x", ["A", "C"], ["A"], said)  # was said before
-        warn_of_unknown("x", ["A"], ["A", "B"], set())
 
 
 # a torch network in a Thinc model

@@ -24,8 +24,7 @@ def score_entailment(examples: Iterable[Example], *, labels: Iterable[str], **_:
 
     A doc without an answer, which spaCy's `Scorer.score_cats` can't score, counts as wrong, and so does one with a
     score of NaN, of a training that has failed. An example without a class does not count, nor one of an unknown class,
-    of which an UnknownLabelWarning tells. The mean is that of the classes
-    that examples have. If no example counts, the scores are None.
+    of which an UnknownLabelWarning tells. The mean is of the classes that examples have; None if no example counts.
     """
     classes = {label: PRFScore() for label in labels}
     unknown: Counter[str] = Counter()

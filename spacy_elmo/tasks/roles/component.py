@@ -269,14 +269,10 @@ def spans_of(tags: Tags, labels: Sequence[str]) -> list[tuple[int, int, str]]:
 
 
 def best_tags(scores: Floats) -> Tags:
-    """Return the legal tags with the highest sum of scores, *Shape:* (length, 1 + 2 * labels): *Shape:* (length,).
-
-    All transitions that are legal count the same, so a step needs no matrix of transitions: what comes before O or a
-    B- tag is the best of all, and what comes before I-X is the better of B-X and I-X. NaN, of a training that has
-    failed, counts as the lowest score.
-    """
+    """Return the legal tags with the highest sum of scores, *Shape:* (length, 1 + 2 * labels): *Shape:* (length,)."""
+    # legal transitions all count the same, so the best tag before O or B- is the best of all, and before I-X B-X or I-X
     length, width = scores.shape
-    scores = np.nan_to_num(scores, nan=float(np.finfo("f").min))
+    scores = np.nan_to_num(scores, nan=float(np.finfo("f").min))  # NaN: of a training that has failed
     labels = (width - 1) // 2
     tags = np.zeros(length, dtype=np.intp)
     back = np.zeros((length, width), dtype=np.intp)
