@@ -265,6 +265,24 @@ def dropout_of(model: Model[Any, Any], is_train: bool) -> float:
     return float(model.attrs["dropout_rate"]) if is_train else 0.0
 
 
+def loss_of(loss: Callable[..., Tensor], *scores: Any) -> tuple[float, list[Any]]:
+    """Return what a function of torch makes of arrays of scores, and its gradients."""
+
+    def run() -> tuple[float, list[Any]]:
+        tensors = [xp2torch(one, requires_grad=True) for one in scores]
+        value = loss(*tensors)
+        if value.requires_grad:  # else there is nothing to learn
+            value.backward()
+        return value.item(), [torch2xp(torch.zeros_like(one) if one.grad is None else one.grad) for one in tensors]
+
+    return run_apart(run)
+
+
+def mean_of(losses: Sequence[Tensor]) -> Tensor:
+    """Return the mean of losses; 0 of none."""
+    return torch.stack(list(losses)).mean() if losses else torch.zeros(())
+
+
 def run_network(
     model: Model[Any, Any],
     vectors: Sequence[Floats2d],

@@ -14,7 +14,7 @@ from spacy.util import fix_random_seed
 
 from spacy_elmo.errors import AnnotationError
 from spacy_elmo.tasks.coreference import PREFIX, annotate, clusters_of
-from spacy_elmo.tasks.coreference.component import clusters_from, gold_mentions, loss_of, targets_of
+from spacy_elmo.tasks.coreference.component import clusters_from, gold_mentions, loss_and_gradient, targets_of
 from spacy_elmo.tasks.coreference.model import Scores
 from spacy_elmo.tasks.coreference.scorer import build_coreference_scorer
 
@@ -217,7 +217,7 @@ def test_targets() -> None:
 @pytest.mark.parametrize("corefer", [[[0, 0], [0, 0], [0, 0], [0, 1]], [[0, 0], [1, 0], [1, 1], [0, 0]]])
 def test_the_loss_and_its_gradient(corefer: list[list[int]]) -> None:
     is_mention = np.array([1.0, 0, 1, 0, 0])
-    loss, gradient = loss_of(SCORES, is_mention, np.array(corefer, dtype=float))
+    loss, gradient = loss_and_gradient(SCORES, is_mention, np.array(corefer, dtype=float))
     mentions, pairs = (
         torch.tensor(array, dtype=torch.float64, requires_grad=True)
         for array in (SCORES.mention_scores, SCORES.pair_scores)

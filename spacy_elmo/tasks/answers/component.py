@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from spacy.attrs import IS_SPACE
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span, SpanGroup
 from spacy.training import Example, validate_examples
-from thinc.api import Ops
 from thinc.types import Floats2d
+from torch import Tensor
 
 from ...errors import AnnotationError, check_whole, shown
 from ..shared import (
@@ -18,6 +19,8 @@ from ..shared import (
     aligned,
     default_tok2vec,
     keep_texts,
+    loss_of,
+    mean_of,
     no_examples_error,
     set_getter,
     texts_of,
@@ -106,7 +109,13 @@ class Answers(TrainablePipe):
 
         If an example has several right answers, the probabilities of their starts are added, and those of their ends.
         """
-        return pointer_loss(self.model.ops, scores, [targets_of(example) for example in examples])
+        targets = [targets_of(example) for example in examples]
+
+        def loss(*tensors: Tensor) -> Tensor:
+            known = [(x.log_softmax(0), x.new_tensor(one)) for x, one in zip(tensors, targets) if one is not None]
+            return -mean_of([logs.masked_fill(right == 0, -torch.inf).logsumexp(0).sum() for logs, right in known])
+
+        return loss_of(loss, *scores)
 
 
 def answer_score(span: Span) -> float | None:
@@ -151,20 +160,3 @@ def targets_of(example: Example) -> Floats | None:
         if 0 <= start <= last < len(targets):
             targets[start, 0] = targets[last, 1] = 1.0
     return targets if targets.any() else None
-
-
-def pointer_loss(
-    ops: Ops, scores: Sequence[Floats2d], targets: Sequence[Floats | None]
-) -> tuple[float, list[Floats2d]]:
-    """Return the loss of `Answers.get_loss` and its gradient. targets: from `targets_of`; None does not count."""
-    xp = ops.xp
-    gradients = [ops.alloc2f(*values.shape) for values in scores]
-    counted = [(i, target) for i, target in enumerate(targets) if target is not None]
-    loss = 0.0
-    for i, target in counted:
-        right = ops.asarray(target)  # type: ignore[arg-type]  # Thinc's types are protocols
-        p = ops.softmax(scores[i], axis=0)
-        of_right = xp.maximum((p * right).sum(axis=0), 1e-30)
-        loss -= float(xp.log(of_right).sum()) / len(counted)
-        gradients[i][:] = (p - p * right / of_right) / len(counted)
-    return loss, gradients

@@ -5,14 +5,17 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 import numpy as np
+import torch
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.tokens.underscore import Underscore
 from spacy.training import Example, validate_examples
+from torch import Tensor
+from torch.nn import functional as F
 
 from ...errors import SettingsError, shown
-from ..shared import Scorer, default_tok2vec, no_examples_error, set_getter, shim_of, warn_of_lost
+from ..shared import Scorer, default_tok2vec, loss_of, no_examples_error, set_getter, shim_of, warn_of_lost
 from . import PREFIX, annotate, clusters_of, head_of, places_of
 from .model import Array, CoreferenceModel, Scores
 
@@ -88,7 +91,7 @@ class Coreference(TrainablePipe):
         """Return the loss and the gradient of the scores, which the model gave in training."""
         losses, gradients = 0.0, []
         for example, one in zip(examples, scores):
-            loss, gradient = loss_of(one, *targets_of(one, gold_mentions(example, self.prefix)))
+            loss, gradient = loss_and_gradient(one, *targets_of(one, gold_mentions(example, self.prefix)))
             losses += loss
             gradients.append(gradient)
         return losses, gradients
@@ -137,27 +140,21 @@ def targets_of(scores: Scores, gold: dict[tuple[int, int], int]) -> tuple[Array,
     return (clusters >= 0).astype(np.float32), corefer.astype(np.float32)
 
 
-def loss_of(scores: Scores, is_mention: Array, corefer: Array) -> tuple[float, Scores]:
+def loss_and_gradient(scores: Scores, is_mention: Array, corefer: Array) -> tuple[float, Scores]:
     """Return the loss of a doc's scores and its gradient, for what `targets_of` returned.
 
     It is the negative marginal log-likelihood of the right antecedents of each kept span, the dummy antecedent of
     score 0 if there is none (Lee et al. 2017, section 2), and the cross-entropy of the mention scores. Both are sums
     over the spans, divided by the number of kept spans.
     """
-    count = max(1, len(scores.kept))
-    mentions = scores.mention_scores.astype(np.float64)
-    # log(1 + exp(x)) - x * y, which does not overflow
-    losses = np.logaddexp(0, mentions) - mentions * is_mention
-    d_mentions = np.exp(-np.logaddexp(0, -mentions)) - is_mention
-
-    pairs = np.pad(scores.pair_scores.astype(np.float64), ((0, 0), (1, 0)))
-    right = np.pad(corefer, ((0, 0), (1, 0)))
+    right = np.pad(corefer, ((0, 0), (1, 0))) > 0
     right[:, 0] = ~right[:, 1:].any(axis=1)
-    allowed = np.where(right > 0, pairs, -np.inf)
-    total, marginal = (np.logaddexp.reduce(one, axis=1, initial=-np.inf) for one in (pairs, allowed))
-    d_pairs = np.exp(pairs - total[:, None]) - np.exp(allowed - marginal[:, None])
 
-    gradient = scores._replace(
-        mention_scores=(d_mentions / count).astype(np.float32), pair_scores=(d_pairs[:, 1:] / count).astype(np.float32)
-    )
-    return float((losses.sum() + (total - marginal).sum()) / count), gradient
+    def loss(mentions: Tensor, pairs: Tensor) -> Tensor:
+        pairs = F.pad(pairs, (1, 0))
+        marginal = pairs.masked_fill(~torch.from_numpy(right), -torch.inf).logsumexp(1)
+        entropy = F.binary_cross_entropy_with_logits(mentions, mentions.new_tensor(is_mention), reduction="sum")
+        return (entropy + (pairs.logsumexp(1) - marginal).sum()) / max(1, len(scores.kept))
+
+    value, (d_mentions, d_pairs) = loss_of(loss, scores.mention_scores, scores.pair_scores)
+    return value, scores._replace(mention_scores=d_mentions, pair_scores=d_pairs)

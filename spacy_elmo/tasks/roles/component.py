@@ -2,20 +2,31 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from spacy.errors import Errors as SpacyErrors
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example, validate_examples
-from thinc.api import Ops, Optimizer, set_dropout_rate
+from thinc.api import Optimizer, set_dropout_rate
+from torch import Tensor
+from torch.nn import functional as F
 
 from ...errors import AnnotationError, SettingsError, check_whole, shown
 from ...models.types import is_number
-from ..shared import Scorer, aligned, default_tok2vec, no_examples_error, warn_of_lost, warn_of_unknown
+from ..shared import (
+    Scorer,
+    aligned,
+    default_tok2vec,
+    loss_of,
+    mean_of,
+    no_examples_error,
+    warn_of_lost,
+    warn_of_unknown,
+)
 from . import annotate, given_predicates, predicates_of, roles_of
 from .model import RoleModel, RoleScores, Row, row_batches, rows_around
 
@@ -125,7 +136,7 @@ class SemanticRoles(TrainablePipe):
         vectors = self.model.get_ref("tok2vec").predict(docs)
         predicates = []
         for doc, tokens, logits in zip(docs, given, self.model.get_ref("finder").predict(vectors)):
-            likely = probabilities(self.model.ops.to_numpy(logits)[:, 0]) >= self.threshold
+            likely = self.model.ops.to_numpy(self.model.ops.sigmoid(logits))[:, 0] >= self.threshold
             found = [token for token in np.flatnonzero(likely).tolist() if not doc[token].is_space]
             predicates.append(found if tokens is None else tokens)
         answers: list[Roles] = [{predicate: [] for predicate in tokens} for tokens in predicates]
@@ -163,7 +174,7 @@ class SemanticRoles(TrainablePipe):
         if any(len(doc) for doc in docs):
             set_dropout_rate(self.model, drop)
             scores, backprop = self.model.begin_update((docs, rows))
-            loss, gradients = loss_of(scores, flags, tags, self.model.ops)
+            loss, gradients = loss_and_gradients(scores, flags, tags)
             backprop(gradients)
             losses[self.name] += loss
         if sgd is not None:
@@ -173,7 +184,7 @@ class SemanticRoles(TrainablePipe):
     def get_loss(self, examples: Iterable[Example], scores: RoleScores) -> tuple[float, RoleScores]:
         """Return the loss of a batch, and its gradients. scores: of the rows of its annotated predicates."""
         flags, _, tags = targets_of(list(examples), self.labels, self.reach)
-        return loss_of(scores, flags, tags, self.model.ops)
+        return loss_and_gradients(scores, flags, tags)
 
 
 def roles_in(example: Example) -> list[tuple[int, Span]]:
@@ -209,39 +220,24 @@ def targets_of(
     return flags, rows, tags
 
 
-def loss_of(
-    scores: RoleScores, flags: Sequence[Floats | None], tags: Sequence[Tags], ops: Ops
+def loss_and_gradients(
+    scores: RoleScores, flags: Sequence[Floats | None], tags: Sequence[Tags]
 ) -> tuple[float, RoleScores]:
     """Return the loss and its gradients, for what `targets_of` returned.
 
     The loss is the cross entropy of the tags, summed over a row's tokens and averaged over rows, and that of the
     predicates, summed over a doc's tokens and averaged over the docs that are annotated.
     """
-    xp: Any = ops.xp
-    as_array: Any = ops.asarray
-    loss = 0.0
-    gradients = RoleScores([], [])
-    annotated = sum(flag is not None for flag in flags)
-    for logits, flag in zip(scores.predicates, flags):
-        gradient = xp.zeros_like(logits)
-        if flag is not None:
-            truth = as_array(flag)[:, None]
-            loss += float((xp.logaddexp(0, logits) - truth * logits).sum()) / annotated
-            gradient = (probabilities(logits) - truth) / annotated
-        gradients.predicates.append(gradient)
-    for row_scores, right_tags in zip(scores.roles, tags):
-        right = xp.arange(len(right_tags)), as_array(right_tags)
-        shifted = row_scores - xp.max(row_scores, axis=1, keepdims=True)
-        logs = shifted - xp.log(xp.exp(shifted).sum(axis=1, keepdims=True))
-        loss -= float(logs[right].sum()) / len(tags)
-        gradient = xp.exp(logs)
-        gradient[right] -= 1
-        gradients.roles.append(gradient / len(tags))
-    return loss, gradients
+    n = len(flags)
 
+    def loss(*tensors: Tensor) -> Tensor:
+        known = [(x[:, 0], x.new_tensor(flag)) for x, flag in zip(tensors, flags) if flag is not None]
+        rows = [(x, torch.as_tensor(one, device=x.device)) for x, one in zip(tensors[n:], tags)]
+        of_predicates = mean_of([F.binary_cross_entropy_with_logits(*one, reduction="sum") for one in known])
+        return of_predicates + mean_of([F.cross_entropy(*one, reduction="sum") for one in rows])
 
-def probabilities(logits: Any) -> Any:
-    return (np.tanh(logits / 2) + 1) / 2  # does not overflow
+    value, gradients = loss_of(loss, *scores.predicates, *scores.roles)
+    return value, RoleScores(gradients[:n], gradients[n:])
 
 
 def tags_of(spans: Iterable[tuple[int, int, str]], length: int, labels: Sequence[str]) -> Tags:
