@@ -1,14 +1,12 @@
-"""MUC, B-cubed, CEAF-phi4 and LEA against other scorers, the papers and figures worked out by hand; what is compared.
+"""MUC, B-cubed, CEAF-phi4 and LEA against other scorers and figures worked out by hand; what is compared.
 
 golden/coreference_scores.json has random clusterings with what scorch 0.2.0 (MUC, B-cubed, CEAF-phi4) and
 coreference-eval 0.0.2 (LEA without clusters of one mention) make of them: recall, precision, F1.
 """
 
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import spacy
 import srsly
@@ -52,13 +50,6 @@ def test_as_other_scorers(case: dict[str, list[list[int]]]) -> None:
     assert scores("lea", example, singletons=False) == pytest.approx(lea)
 
 
-def test_the_example_of_moosavi_and_strube() -> None:
-    """2016, "Which Coreference Evaluation Metric Do You Trust?", section 4: recall 0.24, precision 0.33, F1 0.28."""
-    found = scores("lea", lettered(("abc", "defg"), ("ab", "cd", "fghi")))
-    assert found == pytest.approx([(3 * 1 / 3 + 4 * 1 / 6) / 7, (2 + 0 + 4 * 1 / 6) / 8, 0.28], abs=5e-3)
-    assert found[0] == pytest.approx(5 / 21)
-
-
 @pytest.mark.parametrize(
     ("name", "key", "response", "expected"),
     [
@@ -78,22 +69,6 @@ def test_cases_by_hand(name: str, key: tuple[str, ...], response: tuple[str, ...
 def test_docs_are_added_up() -> None:
     examples = lettered(("abc",), ("ab",)), lettered(("ab",), ("ab",))
     assert scores("muc", *examples) == pytest.approx([2 / 3, 1.0, 0.8])
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_ceaf_is_that_of_the_best_of_all_assignments(seed: int) -> None:
-    draw = np.random.default_rng(seed)
-    sides = [
-        [np.flatnonzero(owners == owner).tolist() for owner in range(draw.integers(1, 7))]
-        for owners in draw.integers(0, 8, (2, 24))
-    ]
-    key, response = ([cluster for cluster in side if cluster] for side in sides)
-    similarity = np.zeros((6, 6))
-    for row, one in enumerate(key):
-        for column, other in enumerate(response):
-            similarity[row, column] = 2 * len({*one} & {*other}) / (len(one) + len(other))
-    best = max(similarity[np.arange(6), list(order)].sum() for order in permutations(range(6)))
-    assert scores("ceaf", numbered(key, response))[:2] == pytest.approx([best / len(key), best / len(response)])
 
 
 def test_ceaf_of_thousands_of_clusters() -> None:
