@@ -86,9 +86,8 @@ class ElmoLstmView(nn.Module):
 class _Cached(NamedTuple):
     """Cached vectors, and the weights that they were computed with."""
 
-    weights: list[
-        tuple[object, ...]
-    ]  # place, kind and torch's version counter of each. It counts no changes of `.data`
+    # place, kind and version counter of each weight; the counter counts no changes of `.data`
+    weights: Sequence[tuple[object, ...]]
     parameters: list[Tensor]  # stored, so that no other tensor can get the address of one that was replaced
     vocabulary: Tensor
     vectors: Tensor
