@@ -176,7 +176,7 @@ def test_a_cluster_spans_parts(learned: Language) -> None:
 
 @pytest.mark.slow
 def test_a_novel(learned: Language, monkeypatch: pytest.MonkeyPatch) -> None:
-    """120,000 tokens: what the network sees at once is no more than for a doc of a few parts."""
+    """30,000 tokens: what the network sees at once is no more than for a doc of a few parts."""
     seen: list[tuple[int, int]] = []
     network: Any = learned.get_pipe("coreference").model.shims[0].network  # type: ignore[attr-defined]
     read, score_pairs = network.read, network.score_pairs
@@ -191,12 +191,12 @@ def test_a_novel(learned: Language, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(network, "read", reading)
     monkeypatch.setattr(network, "score_pairs", scoring)
-    doc = Doc(learned.vocab, words=(WORDS * (120_000 // len(WORDS) + 1))[:120_000])
+    doc = Doc(learned.vocab, words=(WORDS * (30_000 // len(WORDS) + 1))[:30_000])
     learned(doc)
     clusters = bounds(clusters_of(doc))
     assert max(tokens for tokens, _ in seen) <= 2000
     assert max(compared for _, compared in seen) <= 0.5 * 2000 + 20
-    assert len(seen) >= 120
+    assert len(seen) >= 30
     borders = [part.end for part in split_into_parts(doc, 2000)][:-1]
     assert any(cluster[0][0] < border <= cluster[-1][0] for cluster in clusters for border in borders)
-    assert len({mention for cluster in clusters for mention in cluster}) == sum(map(len, clusters)) > 10_000
+    assert len({mention for cluster in clusters for mention in cluster}) == sum(map(len, clusters)) > 2_500
