@@ -93,7 +93,7 @@ def embed(
     that are missing. HDF5 is one file with a dataset for each sentence, (layers, tokens, width), named "0", "1" ... as
     by AllenNLP's elmo command. docs/corpora.md tells more.
     """
-    from ..corpus.embedding import Output, check_processes, check_tokenizer
+    from ..corpus.embedding import Output
     from ..corpus.embedding import embed as embed_corpus
     from ..corpus.manifest import SKIPPED
 
@@ -148,9 +148,7 @@ def embed(
             "--stateful": stateful,
         }
         if target.format == "hdf5" and target.single and chosen in _OF_ALLENNLP:
-            check_processes(engine, address, workers)
-            target.check(sentence, dtype, engine == "ray" or (workers or 1) > 1)
-            check_tokenizer(lang, tokenized)
+            target.check(sentence, dtype, lang, tokenized, engine, address, workers)
             hold(output, [*inputs, *bilm.files])
             blanks = tokenized or (lang is None and bilm.saved_pipeline is None)
             parser = Parser(None if blanks else bilm.tokenizer(lang), docs, text_field)

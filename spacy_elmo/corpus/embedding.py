@@ -10,16 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, NoReturn, cast
 
-from ..errors import CorpusError, SettingsError, shown
+from ..errors import CorpusError, SettingsError, check_whole, shown
 from ..formats import outputs
-from ..formats.atomic import remove_leftovers, writing
+from ..formats.atomic import remove_leftovers
 from ..formats.options import BiLMOptions
 from ..formats.paths import Name, expanded
-from ..models.types import is_whole
 from ..text.files import text_files
-from ..text.stream import Item, read_items
+from ..text.stream import Item, nothing_read, read_items
 from .bilm import BiLMChoice
-from .manifest import MANIFEST, SHARDS, SKIPPED, Manifest, ShardFacts, Summary, refuse_foreign
+from .manifest import MANIFEST, SHARDS, SKIPPED, Manifest, ShardFacts, Summary
 from .shards import Format, OnProgress, Shard, ShardSettings, ShardWriter, cut
 from .workers import connected, run_cluster, run_workers
 from .writing import FORMATS, SUFFIXES, Layers, Selection
@@ -56,10 +55,26 @@ class Output(NamedTuple):
         single = not sharded and not path.is_dir() and (told is not None or chosen in ("hdf5", "npy"))
         return cls(path, cast(Format, chosen), single)
 
-    def check(self, sentence: bool, dtype: str, several: bool) -> None:
-        """Raise SettingsError if the output can't have such vectors, or not be made by several processes."""
+    def check(
+        self,
+        sentence: bool,
+        dtype: str,
+        lang: str | None,
+        tokenized: bool | None,
+        engine: str,
+        address: str | None,
+        workers: int | None,
+    ) -> None:
+        """Raise SettingsError if arguments of `embed` can't be used, or not together or for this output."""
+        if workers is not None:
+            check_whole(workers=workers)
         problem = None
-        if self.single and several:
+        if engine not in ENGINES:
+            problem = f"engine is {shown(engine)}. Expected one of {', '.join(ENGINES)}"
+        elif address is not None and engine != "ray":
+            problem = f"address is {shown(address)}, but only the engine ray has one. Leave it out, or add --engine "
+            problem += "ray (engine='ray')"
+        elif self.single and (engine == "ray" or (workers or 1) > 1):
             problem = f"{self.path} is one file, which one process writes. For several (workers, or the engine ray), "
             problem += "give a folder as the output: it gets shards"
         elif sentence and self.format in ("hdf5", "spacy"):
@@ -69,9 +84,12 @@ class Output(NamedTuple):
             problem = "an .npy file has one vector a sentence, but vectors of tokens were asked for. Add --sentence "
             problem += "(sentence=True), or give another format"
         elif self.format == "hdf5" and dtype != "float32":
-            problem = (
-                f"dtype is {dtype}, but HDF5 in AllenNLP's layout is float32. Leave it out, or give another format"
-            )
+            problem = f"dtype is {dtype}, but HDF5 in AllenNLP's layout is float32. Leave it out, or give another "
+            problem += "format"
+        elif lang is not None and tokenized:
+            problem = f"lang is {shown(lang)}, but tokenized says that the words are separated by blanks, which needs "
+            problem += "no language. Expected one of the two: leave out --lang (lang), or leave out --tokenized "
+            problem += "(tokenized)"
         if problem:
             raise SettingsError(f"{problem}.")
 
@@ -133,19 +151,17 @@ def embed(
     resume: whether to go on with an earlier command; false: its shards are deleted.
     code: Python file with functions that a saved pipeline needs. The workers import it; None: they import nothing.
     progress: is called with the numbers of tokens and of bytes of text that were done since the call before; with zeros
-        when settings and inputs were found to be usable.
+        when the settings were found to be usable.
 
     Returns what was embedded.
     Raises ElmoError if a setting, an input or the output can't be used. In a folder, finished shards stay.
     """
     begun = time.monotonic()
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
-    target = Output.of(expanded(output), format, shard_size is not None)
-    if shard_size is not None and (not is_whole(shard_size) or shard_size < 1):
-        raise SettingsError(f"shard_size is {shown(shard_size)}. Expected a whole number, 1 or more.")
-    check_processes(engine, address, workers)
-    target.check(sentence, dtype, engine == "ray" or (workers or 1) > 1)
-    check_tokenizer(lang, tokenized)
+    target = Output.of(output, format, shard_size is not None)
+    if shard_size is not None:
+        check_whole(shard_size=shard_size)
+    target.check(sentence, dtype, lang, tokenized, engine, address, workers)
     bilm = BiLMChoice(bilm) if isinstance(bilm, str) else bilm
     if tokenized is None:
         tokenized = target.format == "hdf5" and lang is None and bilm.saved_pipeline is None
@@ -155,42 +171,30 @@ def embed(
         lang = bilm.language  # here, since a process on another machine may not have the card
     settings = ShardSettings(bilm, target.format, selection, lang, tokenized, docs, code, text_field)
     sources = text_files(names, target.path)
-    summary, path = Summary(target.path, target.format), target.path
-    items = _announced(read_items(sources, text_column), progress)
-    if not target.single:
-        # of an input folder that has the output only these files are read
-        with outputs.output(
-            path, CorpusError, [*(file for file, _ in sources), *bilm.files], names=(MANIFEST, SKIPPED, SHARDS)
-        ):
-            _embed_into_folder(items, settings, summary, engine, address, workers, shard_size, resume, progress)
-        summary.refuse_nothing(names)
+    items = read_items(sources, text_column)
+    summary = Summary(target.path, target.format)
+
+    def refuse_nothing() -> None:
+        if not summary.sentences:
+            raise nothing_read(names, summary.blank, summary.skipped, summary.first_skipped)
+
+    if target.single:
+        with outputs.output(target.path, CorpusError, [*names, *bilm.files]):
+            writer, facts = ShardWriter(settings), ShardFacts(0, target.path.name, 0, "")
+            with writer.file(target.path) as write:
+                progress(0, 0)
+                writer.write(write, items, facts, refuse, progress)
+                summary.add(facts)
+                refuse_nothing()  # before the file replaces an earlier one
     else:
-        facts = ShardFacts(0, path.name, 0, "")
-
-        def check() -> None:  # before the file replaces an earlier one
-            summary.add(facts)
-            summary.refuse_nothing(names)
-
-        with outputs.output(path, CorpusError, [*names, *bilm.files]):
-            ShardWriter(settings).write_file(items, path, facts, refuse, progress, check)
+        # of an input folder that has the output only these files are read
+        read = [*(file for file, _ in sources), *bilm.files]
+        written = (MANIFEST, SKIPPED, SHARDS)
+        with outputs.output(target.path, CorpusError, read, names=written, marks=(MANIFEST,)):
+            _embed_into_folder(items, settings, summary, engine, address, workers, shard_size, resume, progress)
+        refuse_nothing()
     summary.seconds = time.monotonic() - begun
     return summary
-
-
-def _announced(items: Iterator[Item], progress: OnProgress) -> Iterator[Item]:
-    for number, item in enumerate(items):
-        if number == 0:
-            progress(0, 0)
-        yield item
-
-
-def check_tokenizer(lang: str | None, tokenized: bool | None) -> None:
-    """Raise SettingsError if there is a language for a tokenizer, but words are separated by blanks."""
-    if lang is not None and tokenized:
-        raise SettingsError(
-            f"lang is {shown(lang)}, but tokenized says that the words are separated by blanks, which needs no "
-            "language. Expected one of the two: leave out --lang (lang), or leave out --tokenized (tokenized)."
-        )
 
 
 def refuse(item: Item, reason: str) -> NoReturn:
@@ -198,24 +202,6 @@ def refuse(item: Item, reason: str) -> NoReturn:
         f"{item.source}, line {item.line}: {reason}. Correct or remove the line; or give a folder as the output, "
         "for which bad lines are left out and listed."
     )
-
-
-def check_processes(engine: str, address: str | None, workers: int | None) -> None:
-    """Raise SettingsError if these can't be used."""
-    if workers is not None and (not is_whole(workers) or workers < 1):
-        raise SettingsError(f"workers is {shown(workers)}. Expected a whole number, 1 or more.")
-    if engine not in ENGINES:
-        raise SettingsError(f"engine is {shown(engine)}. Expected one of {', '.join(ENGINES)}.")
-    if address is not None and engine != "ray":
-        raise SettingsError(
-            f"address is {shown(address)}, but only the engine ray has one. Leave it out, or add --engine ray "
-            "(engine='ray')."
-        )
-
-
-def _pipeline_of(bilm: BiLMChoice) -> str | None:
-    pipeline = bilm.saved_pipeline
-    return os.path.realpath(pipeline) if pipeline is not None and Path(pipeline).exists() else pipeline
 
 
 def _embed_into_folder(
@@ -230,13 +216,18 @@ def _embed_into_folder(
     progress: OnProgress,
 ) -> None:
     folder = summary.output
+    if (folder / MANIFEST).exists():
+        outputs.check_output(folder / MANIFEST, CorpusError, begins=b'{"version"')
     writer = ShardWriter(settings)  # before the folder is made, so that wrong settings leave nothing
+    tokenizer = "blanks" if settings.tokenized else settings.lang
+    if tokenizer is None and (pipeline := settings.bilm.saved_pipeline):
+        tokenizer = os.path.realpath(pipeline) if os.path.exists(pipeline) else pipeline
     decisive = {
         "format": settings.format,
         "layers": [settings.selection.name, *settings.selection.weights, settings.selection.gamma],
         "dtype": settings.selection.dtype,
         "sentence": settings.selection.sentence,
-        "tokenizer": "blanks" if settings.tokenized else settings.lang or _pipeline_of(settings.bilm),
+        "tokenizer": tokenizer,
         "docs": settings.docs,
         "text_field": settings.text_field,
         "shard_size": shard_size or shard_bytes(writer.bilm.options),
@@ -245,10 +236,8 @@ def _embed_into_folder(
     with ExitStack() as held:
         if engine == "ray":
             held.enter_context(connected(address))  # before the folder is made, for the same reason
-        with writing(folder, CorpusError):
-            folder.mkdir(parents=True, exist_ok=True)
-            refuse_foreign(folder)
         manifest = Manifest(folder, decisive, resume, shard_size is None)
+        progress(0, 0)
 
         def done(facts: ShardFacts, size: int) -> None:
             manifest.add(facts)

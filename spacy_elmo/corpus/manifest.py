@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,11 +13,10 @@ from typing import Any
 
 from ..errors import CorpusError
 from ..formats.atomic import replacing, writing
-from ..formats.paths import EXPECTED
 from ..models.types import is_whole
 from ..text.stream import BadLine
 
-MANIFEST, SKIPPED, SHARDS, LOCK = "manifest.jsonl", "skipped.jsonl", "shards", ".lock"
+MANIFEST, SKIPPED, SHARDS = "manifest.jsonl", "skipped.jsonl", "shards"
 VERSION = 1
 _ANEW = "begin anew with --no-resume (resume=False), which deletes the shards there"
 
@@ -57,18 +56,17 @@ class Manifest:
     def __init__(self, folder: Path, settings: dict[str, Any], resume: bool, keep_size: bool = False) -> None:
         self.folder = folder
         self.facts: dict[int, ShardFacts] = {}
-        self._settings, self._keep_size = {"version": VERSION, **settings}, keep_size
-        self._path = folder / MANIFEST
+        self._settings, self._path = {"version": VERSION, **settings}, folder / MANIFEST
         with writing(folder, CorpusError):
-            if not resume:
-                for path in [*_shards_in(folder), folder / SKIPPED, self._path]:
-                    path.unlink(missing_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            if resume and self._path.exists():
+                self._read(keep_size)
+            if not self.facts:  # no setting binds; what a killed command has not listed is of no use
+                for path in (folder / SHARDS).glob("part-*"):
+                    if re.fullmatch(r"part-\d{6,}\.\w+", path.name):  # others are the user's own
+                        path.unlink()
+            self._write_all()  # without a line that a killed command has not written to its end
             (folder / SHARDS).mkdir(exist_ok=True)
-            if self._path.exists():
-                self._read()
-                self._write_all()  # without a line that a killed command has not written to its end
-            else:
-                self._append(self._settings)
 
     @property
     def shard_size(self) -> int:
@@ -81,11 +79,9 @@ class Manifest:
         It is the same text if the files have the same names, or the same real paths.
         """
         facts = self.facts.get(number)
-        if facts is None:
-            return False
-        if facts.digest != digest and facts.real_digest != real_digest:
+        if facts is not None and facts.digest != digest and facts.real_digest != real_digest:
             raise self._changed(number)
-        return True
+        return facts is not None
 
     def _changed(self, number: int) -> CorpusError:
         return CorpusError(
@@ -94,15 +90,24 @@ class Manifest:
         )
 
     def add(self, facts: ShardFacts) -> None:
+        """Add a shard that is finished. Raises CorpusError if the line can't be written, and leaves no part of it."""
         self.facts[facts.shard] = facts
+        size = self._path.stat().st_size
         with writing(self._path, CorpusError):
-            self._append(asdict(facts))
+            try:
+                with self._path.open("ab") as file:
+                    file.write(_line(asdict(facts)))
+                    file.flush()
+                    os.fsync(file.fileno())
+            except OSError:
+                with suppress(OSError):  # the first error tells more than a second one
+                    os.truncate(self._path, size)
+                raise
 
     def write_skipped(self) -> None:
         """Write skipped.jsonl: an object for each item that was left out."""
-        names = ("file", "line", "reason")
         skipped = (row for number in sorted(self.facts) for row in self.facts[number].skipped)
-        self._write(self.folder / SKIPPED, (dict(zip(names, row)) for row in skipped))
+        self._write(self.folder / SKIPPED, (dict(zip(("file", "line", "reason"), row)) for row in skipped))
 
     def finish(self, n_shards: int) -> None:
         """Write the manifest in the order of the shards. Raises CorpusError if the corpus has fewer now."""
@@ -110,28 +115,25 @@ class Manifest:
             raise self._changed(n_shards)
         self._write_all()
 
-    def _read(self) -> None:
-        lines = _complete_lines(self._path)
+    def _read(self, keep_size: bool) -> None:
+        # a killed command may not have written the last line to its end
+        lines = [line for line in self._path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
         try:
-            settings = json.loads(lines[0]) if lines else self._settings
+            settings = dict(json.loads(lines[0])) if lines else {}
             all_facts = [ShardFacts(**json.loads(line)) for line in lines[1:]]
         except (ValueError, TypeError) as error:
             raise CorpusError(f"{self._path}: damaged ({error}). {_ANEW.capitalize()}.") from error
-        finished = [facts for facts in all_facts if self._has_file(facts) and facts.sentences]
-        if not finished:  # no setting binds; what a killed command has not listed is of no use
-            for path in _shards_in(self.folder):
-                path.unlink()
-            return
-        if self._keep_size and is_whole(settings.get("shard_size")):
+        finished = {facts.shard: facts for facts in all_facts if facts.sentences and self._has_file(facts)}
+        if finished and keep_size and is_whole(settings.get("shard_size")):
             self._settings["shard_size"] = settings["shard_size"]
-        for name, expected in self._settings.items():
+        for name, expected in self._settings.items() if finished else ():
             got = settings.get(name)
             if got != expected and not (name == "tokenizer" and os.path.realpath(str(got)) == expected):
                 raise CorpusError(
                     f"{self.folder}: its shards were made with {name} {got!r}, and now it is {expected!r}. "
                     f"Expected the same: give another folder, or {_ANEW}."
                 )
-        self.facts = {facts.shard: facts for facts in finished}
+        self.facts = finished
 
     def _has_file(self, facts: ShardFacts) -> bool:
         path = self.folder / SHARDS / facts.file
@@ -142,56 +144,13 @@ class Manifest:
 
     def _write(self, path: Path, rows: Iterable[dict[str, Any]]) -> None:
         with replacing(path, CorpusError) as temporary, writing(path, CorpusError), temporary.open("wb") as file:
-            file.writelines(_line(row) for row in rows)
+            file.writelines(map(_line, rows))
             file.flush()
             os.fsync(file.fileno())
-
-    def _append(self, row: dict[str, Any]) -> None:
-        size = self._path.stat().st_size if self._path.exists() else 0
-        try:
-            with self._path.open("ab") as file:
-                file.write(_line(row))
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError:
-            with suppress(OSError):  # the first error tells more than a second one
-                os.truncate(self._path, size)  # a part of a line, on a full disk, would spoil the next one
-            raise
 
 
 def _line(row: dict[str, Any]) -> bytes:
     return json.dumps(row).encode() + b"\n"
-
-
-def _complete_lines(path: Path) -> list[bytes]:
-    # a killed command may not have written the last one to its end
-    lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-    return [line for line in lines if line.endswith(b"\n")]
-
-
-def _shards_in(folder: Path) -> list[Path]:
-    """Return the files in a folder that have the names of shards. Others are the user's own."""
-    return [path for path in (folder / SHARDS).glob("part-*") if re.fullmatch(r"part-\d{6,}\.\w+", path.name)]
-
-
-def refuse_foreign(folder: Path) -> None:
-    """Raise CorpusError if a folder has files that something else has written."""
-    lines = _complete_lines(folder / MANIFEST)
-    try:
-        settings = json.loads(lines[0]) if lines else None
-    except ValueError:
-        settings = {}
-    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    foreign = sorted(names - {SHARDS, MANIFEST}) if MANIFEST not in names else []
-    if settings is None:  # no manifest, or an empty one
-        foreign += [name for name in names & {SHARDS} if any((folder / name).iterdir())]
-    elif not isinstance(settings, dict) or not {"version", "biLM"} <= set(settings):
-        foreign.append(MANIFEST)
-    if foreign:
-        raise CorpusError(
-            f"{folder}: has {foreign[0]}, which no earlier command of this kind has written. Expected a new or "
-            "empty folder, or one to go on with: give another one."
-        )
 
 
 @dataclass
@@ -225,12 +184,3 @@ class Summary:
         self.skipped += len(facts.skipped)
         if facts.skipped and self.first_skipped is None:
             self.first_skipped = BadLine(*facts.skipped[0])
-
-    def refuse_nothing(self, sources: Sequence[str | os.PathLike[str]]) -> None:
-        """Raise CorpusError if there was no sentence."""
-        if not self.sentences:
-            example = f" ({self.first_skipped})" if self.first_skipped else ""
-            raise CorpusError(
-                f"{', '.join(map(str, sources))}: no sentence that can be read; {self.blank + self.skipped:,} lines, "
-                f"{self.blank:,} of them blank, {self.skipped:,} bad{example}. Expected {EXPECTED}."
-            )

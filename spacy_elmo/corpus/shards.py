@@ -7,8 +7,10 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,13 +22,13 @@ from ..text.stream import Document, Item, Parser
 from ..text.words import Unusable
 from .bilm import BiLMChoice, embed_finite
 from .manifest import ShardFacts
-from .writing import NEEDS, Selection, required, vector_file
+from .writing import NEEDS, Selection, WriteAll, required, vector_file
 
 Format = Literal["parquet", "hdf5", "spacy", "safetensors", "npy"]
 OnProgress = Callable[[int, int], None]  # tokens and bytes of text since the call before
 WINDOW_TOKENS = 32_768  # that are sorted by length together, as soon as they are read
 _READ_BYTES = 1 << 14  # of items that are parsed together
-_MOST_BYTES = 1 << 22  # of items that are read ahead; more than a window needs
+_AHEAD = 16  # such parts are read ahead: more than a window needs
 
 
 class Shard(NamedTuple):
@@ -83,33 +85,27 @@ def windows(
     """Yield what is embedded together: documents, and the bytes of their items. The last window may be empty.
 
     Items are read in the thread that iterates, because a thread that waits for standard input can't be stopped. The
-    executor makes documents of as many bytes as a window has while the caller embeds it.
+    executor makes documents of what was read ahead while the caller embeds a window.
     """
-    parsed: deque[tuple[int, Future[list[Document]]]] = deque()
 
     def parse_all(part: list[Item]) -> list[Document]:
         return [document for document in map(parse, part) if document is not None]
 
-    def read_ahead(n_bytes: int) -> None:
-        while sum(size for size, _ in parsed) < n_bytes and (part := next(parts, None)) is not None:
-            parsed.append((sum(item.size for item in part), beside.submit(parse_all, part)))
-
     parts = parts_of(items, _READ_BYTES)
+    parsed: deque[tuple[int, Future[list[Document]]]] = deque()
     documents: list[Document] = []
-    n_tokens = n_bytes = 0
-    read_ahead(1)
-    while parsed:
-        size, future = parsed.popleft()
-        found = future.result()
-        documents += found
-        n_tokens += sum(document.tokens for document in found)
-        n_bytes += size
-        if n_tokens >= WINDOW_TOKENS:
-            read_ahead(min(n_bytes, _MOST_BYTES))
-            yield documents, n_bytes
-            documents, n_tokens, n_bytes = [], 0, 0
+    n_bytes = 0
+    while True:
+        for part in islice(parts, _AHEAD - len(parsed)):
+            parsed.append((sum(item.size for item in part), beside.submit(parse_all, part)))
         if not parsed:
-            read_ahead(1)
+            break
+        size, future = parsed.popleft()
+        documents += future.result()
+        n_bytes += size
+        if sum(document.tokens for document in documents) >= WINDOW_TOKENS:
+            yield documents, n_bytes
+            documents, n_bytes = [], 0
     yield documents, n_bytes
 
 
@@ -150,30 +146,32 @@ class ShardWriter:
         def skip(item: Item, reason: str) -> None:
             facts.skipped.append((item.source, item.line, reason))
 
-        self.write_file(shard.items, folder / name, facts, skip, progress)
+        with self.file(folder / name) as write:
+            self.write(write, shard.items, facts, skip, progress)
         facts.size = (folder / name).stat().st_size
         return facts
 
-    def write_file(
+    def file(self, path: Path) -> AbstractContextManager[WriteAll]:
+        """Return a file for `write`, which appears at `path` when its block succeeds. Raises VectorsError."""
+        sizes = self.bilm.options
+        return vector_file(self.settings.format, path, self.settings.selection, sizes.layers, sizes.width)
+
+    def write(
         self,
+        write: WriteAll,
         items: Iterable[Item],
-        path: Path,
         facts: ShardFacts,
         skip: Callable[[Item, str], None],
         progress: OnProgress,
-        complete: Callable[[], None] = lambda: None,
     ) -> None:
-        """Write the vectors of items to a file, which appears when it is complete. Raises VectorsError.
+        """Write the vectors of items.
 
         facts: its counts are raised.
         skip: is called with each item that can't be used, and the reason. It may raise.
-        complete: is called before the file appears. It may raise.
         """
         self.bilm.engine.words.clear()  # so that a shard has the same bits, whatever was embedded before
-        selection, sizes = self.settings.selection, self.bilm.options
         parse = partial(self._parse, facts=facts, skip=skip)
-        file = vector_file(self.settings.format, path, selection, sizes.layers, sizes.width)
-        with file as write, ThreadPoolExecutor(1) as beside:
+        with ThreadPoolExecutor(1) as beside:
             written: Future[None] | None = None
             for documents, size in windows(items, parse, beside):
                 vectors = self._embed(documents)
@@ -183,7 +181,6 @@ class ShardWriter:
                 progress(sum(document.tokens for document in documents), size)
             if written:
                 written.result()
-            complete()
 
     def _parse(self, item: Item, facts: ShardFacts, skip: Callable[[Item, str], None]) -> Document | None:
         try:

@@ -145,16 +145,12 @@ def required(module: str) -> Any:
 
 
 Write = Callable[[Document, Sequence[Array]], None]  # a document, and what the selection made of each of its sentences
+WriteAll = Callable[[Iterable[Document], Iterable[Array]], None]  # the same of several documents
 
 
 @contextmanager
-def vector_file(
-    format: str, path: Path, selection: Selection, n_layers: int, width: int
-) -> Iterator[Callable[[Iterable[Document], Iterable[Array]], None]]:
-    """Write a file of vectors, which appears at `path` when the block succeeds. Raises VectorsError.
-
-    Yields a function that writes documents and what the selection made of each of their sentences.
-    """
+def vector_file(format: str, path: Path, selection: Selection, n_layers: int, width: int) -> Iterator[WriteAll]:
+    """Write a file of vectors, which appears at `path` when the block succeeds. Raises VectorsError."""
     with replacing(path, VectorsError) as temporary, ExitStack() as stack:
         with writing(path, VectorsError):
             write = stack.enter_context(FORMATS[format](path, temporary, selection, n_layers, width))

@@ -520,13 +520,18 @@ def _counted(
         report.tokens += document.tokens
         yield document
     if report.sentences == before:
-        example = f" ({report.bad[0]})" if report.bad else ""
-        names = [inputs] if isinstance(inputs, str | PathLike) else inputs
-        told = ", ".join(TextFile(Path(name), True).name for name in names)
-        raise CorpusError(
-            f"{told}: no sentence that can be read; {report.lines:,} lines, {report.blank:,} of them blank, "
-            f"{report.n_bad:,} bad{example}. Expected {EXPECTED}."
-        )
+        raise nothing_read(inputs, report.blank, report.n_bad, next(iter(report.bad), None))
+
+
+def nothing_read(inputs: Name | Sequence[Name], n_blank: int, n_bad: int, first_bad: BadLine | None) -> CorpusError:
+    """Return the error for inputs without a sentence."""
+    names = [inputs] if isinstance(inputs, str | PathLike) else inputs
+    told = ", ".join(TextFile(Path(name), True).name for name in names)
+    example = f" ({first_bad})" if first_bad else ""
+    return CorpusError(
+        f"{told}: no sentence that can be read; {n_blank + n_bad:,} lines, {n_blank:,} of them blank, {n_bad:,} "
+        f"bad{example}. Expected {EXPECTED}."
+    )
 
 
 def read_sentences(
