@@ -34,7 +34,7 @@ from ..pretraining.prepared import (
     prepare,
     source_files,
 )
-from ..text.stream import Fields, read_sentences
+from ..text.stream import read_sentences
 
 HEADER, VECTORS = "index.json", "vectors.npy"
 FILES = (TEXT, OFFSETS, LENGTHS, META, VECTORS, HEADER)
@@ -44,7 +44,6 @@ Layer = int | Literal["mix"]
 Floats = npt.NDArray[np.float32]
 _MOST_BYTES = 2**16
 _BLOCK = 2**24  # bytes of the float32 vectors that are in memory at once
-_FIRST = 256  # results that are sorted at first
 _LARGEST = 1.01  # a cosine is at most 1, and here rounded
 
 
@@ -77,16 +76,15 @@ def _damaged(folder: Path, reason: object) -> CorpusError:
 def read_header(folder: Path) -> Header:
     """Read index.json of a folder, whose values `_Index` compares. Raises CorpusError if it is none."""
     try:
-        record = read_json(folder / HEADER, _MOST_BYTES)
-        version = record.get("version") if isinstance(record, dict) else None
-        if version == VERSION and not isinstance(version, bool):
-            values = {name: record[name] for name in ("bilm", "model", "layer", "width", "text")}
-            return Header(**values, of=record.get("of", "words"))
+        record = dict(read_json(folder / HEADER, _MOST_BYTES))
+        version = record.pop("version")
+        if version == VERSION:
+            return Header(**record)
     except OSError as error:
         raise CorpusError(
             f"{folder}: no index ({error}). Give the folder that elmo neighbours --index wrote."
         ) from error
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise _damaged(folder, f"{HEADER}: {error!r}") from error
     raise CorpusError(
         f"{folder}: an index in version {shown(version)} of its format. Expected version {VERSION}: make it again."
@@ -112,16 +110,9 @@ def find_word(sentence: str | Sequence[str], word: str, occurrence: int, lang: s
     return words, places[occurrence - 1]
 
 
-def best_first(scores: Floats) -> Iterator[int]:
-    """Yield the places of numbers from the largest to the smallest, equal ones in their order, sorted as needed."""
-    done, n = 0, len(scores)
-    while done < n:
-        wanted = min(n, max(_FIRST, 8 * done))
-        # all that are equal to the last one of these are sorted too, so that their order is that of the places
-        chosen = np.flatnonzero(scores >= np.partition(scores, n - wanted)[n - wanted])
-        order = chosen[np.argsort(-scores[chosen], kind="stable")]
-        yield from order[done:].tolist()
-        done = len(order)
+def _best_first(scores: Floats) -> Iterator[int]:
+    """Yield the places of numbers from the largest to the smallest, equal ones in their order."""
+    return map(int, np.argsort(-scores, kind="stable"))
 
 
 def unit_vectors(layers: Floats, layer: Layer) -> Floats:
@@ -199,13 +190,9 @@ def build_index(
                 vectors = _sentence_vector(layers, layer) if sentences else unit_vectors(layers, layer)
                 file.write(vectors.astype(kind.dtype).tobytes())
                 bar.update()
-            file.flush()
-            os.fsync(file.fileno())
         del corpus  # Windows renames no folder whose files are mapped
-        with writing(target, CorpusError), (temporary / HEADER).open("w", encoding="utf8") as text:
-            text.write(json.dumps({"version": VERSION} | asdict(header), indent=2) + "\n")
-            text.flush()
-            os.fsync(text.fileno())
+        with writing(target, CorpusError):
+            (temporary / HEADER).write_text(json.dumps({"version": VERSION} | asdict(header), indent=2) + "\n")
 
 
 class Neighbour(NamedTuple):
@@ -261,7 +248,6 @@ class _Index:
         except (CorpusError, OSError, ValueError) as error:
             raise _damaged(self.folder, error) from error
         shape = (self.corpus.n_tokens if self.of == "words" else len(self.corpus), embedder.options.width)
-        layers: list[Layer] = [*range(embedder.options.layers), MIX]
         problem = None
         if is_unfinished(self.folder):
             problem = "a process was killed while it replaced the files"
@@ -269,7 +255,7 @@ class _Index:
             problem = "its text is another than that of its vectors"
         elif self.vectors.shape != shape:
             problem = f"vectors of shape {self.vectors.shape} for {shape[0]:,} {self.of}"
-        elif self.header.width != shape[1] or self.header.layer not in layers:
+        elif self.header.width != shape[1] or self.header.layer not in [*range(embedder.options.layers), MIX]:
             problem = "its biLM has no such layer"
         if problem is not None:
             raise _damaged(self.folder, problem)
@@ -290,13 +276,14 @@ class _Index:
         The same files, with the same sizes and times of change, are the same text. Others are read and compared.
         """
         meta = self.corpus.meta
-        fields: Fields = {"text_column": text_column, "text_field": text_field}
         lang = meta.language if lang == "auto" else lang
         if lang != meta.language:
             return False
         here = changed(meta, sources=source_files(source), text_column=text_column, text_field=text_field)
-        same_files = bool(here.sources) and meta.is_of(here)
-        return same_files or digest_of(read_sentences(source, lang, **fields)) == meta.sha256
+        if here.sources and meta.is_of(here):
+            return True
+        sentences = read_sentences(source, lang, text_column=text_column, text_field=text_field)
+        return digest_of(sentences) == meta.sha256
 
     def _sentence(self, number: int) -> list[str]:
         try:
@@ -360,7 +347,7 @@ class WordIndex(_Index):
             raise _damaged(self.folder, "vectors that are not of length 1")
         results: list[Neighbour] = []
         seen: set[tuple[str, ...]] = set()
-        for row in best_first(cosines) if n else ():
+        for row in _best_first(cosines) if n else ():
             number = int(np.searchsorted(self._ends, row, side="right"))
             other = self._sentence(number)
             at = row - int(self._ends[number]) + len(other)
@@ -408,8 +395,7 @@ class SentenceIndex(_Index):
         change = of_length_1 if normalize else np.asarray
         query = change(query - mean)
         scores = self._scores(lambda block: change(block - mean) @ query)
-        rows = best_first(scores) if n else iter(())
-        found = (SentenceNeighbour(float(scores[row]), row + 1, self._sentence(row)) for row in rows)
+        found = (SentenceNeighbour(float(scores[row]), row + 1, self._sentence(row)) for row in _best_first(scores))
         return list(islice((each for each in found if each.words != words), n))
 
     def _blocks(self) -> Iterator[Floats]:

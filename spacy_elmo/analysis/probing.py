@@ -317,14 +317,9 @@ def embed(bilm: Embedder, sentences: Sequence[Sequence[str]], progress: OnTokens
     return result
 
 
-def row_titles(layers: int) -> list[str]:
-    """Return a title for each layer, and then one for their mean."""
-    return [*(f"layer {k}" for k in range(layers)), "mean of the layers"]
-
-
-def row_keys(layers: int) -> list[int | str]:
-    """Return what JSON calls each layer, and then their mean."""
-    return [*range(layers), "mean"]
+def row_titles(layers: int) -> dict[int | str, str]:
+    """Return the title of each layer, and then of their mean, by what JSON calls it."""
+    return {**{k: f"layer {k}" for k in range(layers)}, "mean": "mean of the layers"}
 
 
 def random_weights(options: BiLMOptions, seed: int) -> Arrays:

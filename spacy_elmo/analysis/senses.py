@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..corpus.bilm import embed_finite
-from ..errors import FILE_MISSING, FILE_NOT_REGULAR, CorpusError, shown
+from ..errors import CorpusError, shown
+from ..formats.paths import existing_file
 from ..formats.vectors import of_length_1
 from ..inference import Embedder
 from ..text.files import lines_of, unpacked
@@ -18,7 +20,6 @@ from ..text.words import Unusable, decode_line
 from .probing import Array
 
 NONE = "-"
-_EXPECTED = "a text with tabs"
 
 
 class Lemma(NamedTuple):
@@ -56,16 +57,13 @@ def read_senses(path: Path) -> list[SenseSentence]:
     """
     sentences: list[SenseSentence] = []
     current = SenseSentence([], [])
-    for number, line in _lines(path):
+    for number, line in chain(_lines(path), [(0, "")]):
         if line:
             _add(current, line, path, number)
-            continue
-        if current.instances:  # a small packed file may have very many empty lines
-            sentences.append(current)
-        if current.words:
+        elif current.words:
+            if current.instances:
+                sentences.append(current)
             current = SenseSentence([], [])
-    if current.instances:
-        sentences.append(current)
     if not sentences:
         raise CorpusError(f"{path}: no word with a sense. Expected one or more: give another corpus.")
     return sentences
@@ -94,11 +92,7 @@ def read_first_senses(path: Path) -> dict[Lemma, str]:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    if not path.exists():
-        raise CorpusError(FILE_MISSING.format(path=path, expected=_EXPECTED))
-    if path.is_dir():
-        raise CorpusError(FILE_NOT_REGULAR.format(path=path, expected=_EXPECTED))
-    with unpacked(path) as file:
+    with unpacked(existing_file(path, "a text with tabs", CorpusError)) as file:
         for number, data in enumerate(lines_of(file), 1):
             try:
                 line = decode_line(data, number).rstrip("\r\n")
@@ -135,7 +129,7 @@ class SenseInventory:
 
     def __init__(self) -> None:
         self._sums: dict[Lemma, dict[str, Array]] = {}
-        self._counts: dict[Lemma, dict[str, int]] = {}
+        self._counts: dict[Lemma, Counter[str]] = {}
 
     def __contains__(self, lemma: Lemma) -> bool:
         return lemma in self._counts
@@ -149,15 +143,14 @@ class SenseInventory:
 
     def add(self, instance: Instance, vectors: Array) -> None:
         """Add an instance to each of its senses. vectors: *Shape:* (rows, width)."""
-        sums, counts = self._sums.setdefault(instance.lemma, {}), self._counts.setdefault(instance.lemma, {})
+        sums = self._sums.setdefault(instance.lemma, {})
+        self._counts.setdefault(instance.lemma, Counter()).update(instance.senses)
         for sense in instance.senses:
             sums[sense] = sums[sense] + vectors if sense in sums else vectors
-            counts[sense] = counts.get(sense, 0) + 1
 
     def most_frequent(self, lemma: Lemma) -> str | None:
         """Return the most frequent sense of a lemma, the first one of equals; None if the lemma was not added."""
-        counts = self._counts.get(lemma)
-        return max(counts, key=counts.__getitem__) if counts else None
+        return self._counts[lemma].most_common(1)[0][0] if lemma in self else None
 
     def nearest(self, lemma: Lemma, vectors: Array) -> list[str]:
         """Return for each row of *Shape:* (rows, width) the sense whose mean vector has the largest cosine with it."""

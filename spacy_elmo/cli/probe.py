@@ -4,7 +4,7 @@ from pathlib import Path
 
 from spacy.cli._util import Arg, Opt
 
-from ..analysis.probing import Probes, Score, label_getter, random_weights, read_labelled, row_keys, row_titles
+from ..analysis.probing import Probes, Score, label_getter, random_weights, read_labelled, row_titles
 from ..modules.loading import EMBEDDED
 from . import shared
 from .console import msg, print_json
@@ -56,7 +56,7 @@ def probe(
             "dev_tokens_with_unknown_labels": probes.unknown_tokens,
             "majority": majority._asdict(),
         }
-        rows = zip(row_keys(options.layers), zip(*found.values()))
+        rows = zip(row_titles(options.layers), zip(*found.values()))
         layers = [{"layer": key} | dict(zip(found, (score._asdict() for score in row))) for key, row in rows]
         print_json(record | {"layers": layers})
         return
@@ -66,7 +66,7 @@ def probe(
     )
     frequent = _cells(majority)
     table = [("most frequent label of the word", *frequent, *[""] * len(frequent) * (len(found) - 1))]
-    for title, row in zip(row_titles(options.layers), zip(*found.values())):
+    for title, row in zip(row_titles(options.layers).values(), zip(*found.values())):
         table.append((title, *(cell for score in row for cell in _cells(score))))
     header = ["% right", *(text for name in found for text in (TITLES[name], "F1")[: len(frequent)])]
     msg.table(table, header=header, aligns="l" + "r" * (len(header) - 1))

@@ -6,7 +6,7 @@ from typing import Any
 
 from spacy.cli._util import Arg, Opt
 
-from ..analysis.probing import row_keys, row_titles
+from ..analysis.probing import row_titles
 from ..analysis.senses import (
     SenseInventory,
     SenseResult,
@@ -59,7 +59,7 @@ def wsd(
             results.append(evaluate(inventory, listed, instance_vectors(bilm, sentences, bar.update), layers + 1))
     total = all_together(results)
     if as_json:
-        keys = row_keys(layers)
+        keys = list(row_titles(layers))
         print_json(
             {
                 "model": model,
@@ -78,7 +78,7 @@ def wsd(
         ("not in the training corpus", *(f"{result.unseen:,}" for result in columns)),
         ("first sense", *(f"{100 * result.first_sense.f1:.1f}" for result in columns)),
     ]
-    for i, title in enumerate(row_titles(layers)):
+    for i, title in enumerate(row_titles(layers).values()):
         rows.append((title, *(f"{100 * result.rows[i].f1:.1f}" for result in columns)))
     msg.table(rows, header=("F1 in %", *(path.stem for path in tests), "all"), aligns="l" + "r" * len(columns))
     source = "the most frequent one in the training corpus" if first_senses is None else "the listed one"

@@ -8,7 +8,6 @@ import pytest
 import spacy
 import torch
 from fake_bilm import fake_bilm
-from spacy.attrs import POS
 from spacy.tokens import Doc, DocBin
 from spacy.training.converters.conllu_to_docs import conllu_to_docs
 from spacy.vocab import Vocab
@@ -67,10 +66,6 @@ def test_labels(attribute: str, labels: list[str], doc: Doc) -> None:
     assert list(map(label_getter(attribute), doc)) == labels
 
 
-def test_entities_that_are_not_annotated() -> None:
-    assert list(map(label_getter("ent"), Doc(Vocab(), words=["a", "b"]))) == ["", ""]
-
-
 @pytest.mark.parametrize("attribute", ["", "colour", "pos_", "__class__", "_.", "_"])
 def test_no_attribute(attribute: str) -> None:
     with pytest.raises(SettingsError, match=r"--attr is .*do not have.* Expected upos, tag, ent"):
@@ -117,11 +112,6 @@ def test_the_features_are_not_changed() -> None:
     assert fitted.predict(x[:0]).tolist() == []
 
 
-def test_one_row() -> None:
-    fitted = fit(torch.ones(1, 2), torch.tensor([1]), 2)
-    assert fitted.predict(torch.ones(1, 2)).tolist() == [1]
-
-
 CONLLU = """# text = Du rivage .
 1-2\tDu\t_\t_\t_\t_\t_\t_\t_\t_
 1\tDe\tde\tADP\tP\t_\t3\tcase\t_\t_
@@ -155,41 +145,19 @@ def test_conllu(tmp_path: Path) -> None:
     assert read(path, limit=2**63) == read(path)
 
 
-def test_the_form_of_words(tmp_path: Path) -> None:
-    """What spaCy knows of a word's form is the same in .conllu and in .spacy."""
-    path = tmp_path / "a.conllu"
-    path.write_text(CONLLU, encoding="utf8")
-    docs = [Doc(spacy.blank("xx").vocab, words=words) for words in (["De", "le", "rivage", "."], ["Va"])]
-    same = write(tmp_path / "a.spacy", *docs)
-    for attribute in ("is_title", "shape", "lower", "is_punct"):
-        assert read(path, attribute) == read(same, attribute)
-    assert read(path, "is_title").labels == ["True", "False", "False", "False", "True"]
-
-
 @pytest.mark.parametrize(
     "text",
     [
-        CONLLU.replace("\t3\t", "\t_\t").replace("\t0\t", "\t_\t"),
-        CONLLU.replace("\t3\tdet", "\t0\troot"),
-        CONLLU.replace("\n", "\r\n"),
+        CONLLU.replace("\t3\t", "\t_\t").replace("\t0\t", "\t_\t"),  # no heads
+        CONLLU.replace("\t3\tdet", "\t0\troot"),  # two roots
         CONLLU.replace("\n\n", "\n \n", 1),
         CONLLU.replace("4\t.", "# a comment\n4\t."),
         CONLLU + "# the end\n\n",
-        CONLLU.rstrip("\n"),
-    ],
-    ids=[
-        "no heads",
-        "two roots",
-        "CR LF",
-        "a blank",
-        "a comment inside",
-        "a comment at the end",
-        "no line end",
     ],
 )
-def test_sentences_of_conllu_end_at_empty_lines(tmp_path: Path, text: str) -> None:
+def test_unusual_conllu(tmp_path: Path, text: str) -> None:
     path = tmp_path / "a.conllu"
-    path.write_bytes(text.encode())
+    path.write_text(text, encoding="utf8")
     corpus = read(path)
     assert corpus.sentences == [["De", "le", "rivage", "."], ["Va"]]
     assert corpus.labels == ["ADP", "DET", "NOUN", "PUNCT", "VERB"]
@@ -245,25 +213,6 @@ def test_docs(tmp_path: Path) -> None:
     corpus = read(tmp_path)
     assert corpus.sentences == [["It", "rains"], ["Stay"], ["Go", "home"]]
     assert corpus.labels == ["PRON", "VERB", "VERB", "VERB", ""]
-
-
-def test_values_of_an_extension(tmp_path: Path) -> None:
-    doc = Doc(Vocab(), words=["Go", "home"])
-    doc.user_data["._.", "mood", 0, None] = True
-    doc.user_data["._.", "mood", doc[1].idx, None] = False
-    assert read(write(tmp_path / "a.spacy", doc), "_.mood").labels == ["True", "False"]
-
-
-def test_damaged_annotations(tmp_path: Path) -> None:
-    """spaCy takes any number as the part of speech of a token, and fails if its name is read."""
-    doc = Doc(Vocab(), words=["Go"], pos=["VERB"])
-    docbin = DocBin(docs=[doc])
-    docbin.tokens[0][0, docbin.attrs.index(POS)] = 12345
-    path = tmp_path / "a.spacy"
-    docbin.to_disk(path)
-    with pytest.raises(CorpusError, match=r"a\.spacy: damaged"):
-        read(path)
-    assert read(path, "text").labels == ["Go"]
 
 
 def test_refusals(tmp_path: Path) -> None:
@@ -335,6 +284,12 @@ def test_probes() -> None:
     scores = list(probes.run(BILM, lambda tokens: None))
     assert scores[:2] == [Score(0, None), Score(2 / 3, None)]
     assert len(scores) == 3
+    for sentences, labels, message in (
+        ([["a", "b"]], ["X", ""], "the same value of the attribute 'dep': 'X'"),
+        (TRAIN.sentences, TRAIN.labels, r"it has \['Z'\], and the training part has \['F', 'N'\]"),
+    ):
+        with pytest.raises(CorpusError, match=message):
+            Probes(LabelledCorpus(sentences, labels), LabelledCorpus([["x", "y"]], ["Z", ""]), "dep", 100)
 
 
 def test_entities_have_f1() -> None:
@@ -343,18 +298,6 @@ def test_entities_have_f1() -> None:
     scores = list(Probes(train, dev, "ent", 100).run(BILM, lambda tokens: None))
     assert scores[1].accuracy == pytest.approx(2 / 3)
     assert scores[1].f1 == pytest.approx(2 / 3)  # all that is found is right, half of it is found
-
-
-def test_one_label() -> None:
-    corpus = LabelledCorpus([["a", "b"]], ["X", ""])
-    with pytest.raises(CorpusError, match="the same value of the attribute 'tag': 'X'"):
-        Probes(corpus, corpus, "tag", 100)
-
-
-def test_no_label_in_common() -> None:
-    dev = LabelledCorpus([["x", "y"]], ["Z", ""])
-    with pytest.raises(CorpusError, match=r"it has \['Z'\], and the training part has \['F', 'N'\]"):
-        Probes(TRAIN, dev, "dep", 100)
 
 
 def test_the_mean_of_the_layers_knows_what_no_layer_knows() -> None:
@@ -373,11 +316,8 @@ def test_the_mean_of_the_layers_knows_what_no_layer_knows() -> None:
     assert sum(told) == 11 + 4
 
 
-def test_accuracy() -> None:
+def test_scores() -> None:
     assert score(["A", "B", "A", "C"], ["A", "B", "B", "A"], None) == Score(0.5, None)
-
-
-def test_f1_without_the_label_outside() -> None:
     # three are found, two are present, and one is right: precision 1/3, recall 1/2
     predicted, labels = ["B-X", "I-X", "B-Y", "O", "O"], ["B-X", "B-X", "O", "O", "O"]
     assert score(predicted, labels, "O") == Score(3 / 5, 0.4)
