@@ -23,7 +23,7 @@ from ..inference.embedder import Embedder
 from ..inference.linear import Precision, dtype_of
 from ..modules import Arrays
 from ..modules.loading import load_named_arrays, named_language
-from ..text.words import Unusable, line_of, splitter, words_of
+from ..text.words import Unusable, line_of, tokenizer_of, words_of
 from .elmo_bilm import RawBiLM
 
 BATCH_SIZE = 64
@@ -86,7 +86,7 @@ def split_texts(texts: Iterable[str | Sequence[str]], lang: str | None) -> list[
     """
     if not isinstance(texts, Iterable) or isinstance(texts, Mapping) or hasattr(texts, "columns"):
         raise ElmoError(f"the texts are {shown(texts)}. Expected a list of strings, or of lists of words.")
-    split, sentences = splitter(lang), []
+    split, sentences = tokenizer_of(lang) or str.split, []
     for i, text in enumerate(texts):
         try:
             sentences.append(words_of(text, split))

@@ -21,7 +21,7 @@ from spacy.tokens import Doc, DocBin, Span
 from ..errors import SOURCE_DAMAGED, CorpusError, PlainTextWarning, StandardInputWarning, shown
 from ..formats.paths import EXPECTED, Name
 from .files import LONGEST_LINE, STANDARD_INPUT, TextFile, kind_of, lines_of, opened, text_files, unpacked
-from .tables import blocks_of, column_words, problem_of, table_rows
+from .tables import Part, column_words, conllu_blocks, table_rows
 
 if TYPE_CHECKING:
     from typing import Unpack  # of Python 3.11
@@ -43,6 +43,9 @@ _KINDS |= dict.fromkeys((".conllx", ".conll03", ".iob", ".iob2", ".bio", ".bioes
 _KINDS |= {".conllu": "conllu", ".spacy": "doc"}
 
 
+_TOO_LONG = f"more than {LONGEST_LINE:,} bytes"
+
+
 class Item(NamedTuple):
     """A part of a file that is read without a look at what it says, so that one process can read for many.
 
@@ -55,7 +58,7 @@ class Item(NamedTuple):
     line: int
     kind: Kind
     data: bytes | None
-    problem: str = f"more than {LONGEST_LINE:,} bytes"
+    problem: str = _TOO_LONG
 
     @property
     def size(self) -> int:
@@ -141,19 +144,16 @@ def _items(source: TextFile, text_column: str | None) -> Iterator[Item]:
         if kind in ("text", "row") and head.removeprefix(b"\xef\xbb\xbf").startswith(b"#FORMAT=WebAnno TSV"):
             kind = "words"
         lines = lines_of(file)
+        parts: Iterable[Part] = ((number, line, _TOO_LONG) for number, line in enumerate(lines, 1))
         if kind == "conllu":
-            for number, block in blocks_of(lines):
-                problem = problem_of(block, number)
-                yield Item(name, number, kind, None if problem else b"".join(map(bytes, filter(None, block))), problem)
+            parts = conllu_blocks(lines)
         elif kind == "words":
-            yield from (Item(name, number, kind, data, problem) for number, data, problem in column_words(lines))
+            parts = column_words(lines)
         elif kind == "row":
-            rows = table_rows(lines, name, kind_of(path), text_column or "")
-            yield from (Item(name, number, kind, data, problem) for number, data, problem in rows)
-        else:
-            if kind == "text":
-                _warn_of_fields(source, head.decode("utf-8-sig", "ignore"))
-            yield from (Item(name, number, kind, line) for number, line in enumerate(lines, 1))
+            parts = table_rows(lines, name, kind_of(path), text_column or "")
+        elif kind == "text":
+            _warn_of_fields(source, head.decode("utf-8-sig", "ignore"))
+        yield from (Item(name, number, kind, data, problem) for number, data, problem in parts)
 
 
 def _docs(path: Path) -> Iterator[Item]:
@@ -329,95 +329,80 @@ class Parser:
 
     def _read_record(self, document: Document, record: dict[str, Any]) -> None:
         name = self._text_field or "text"
-        sentences, read = None if self._text_field else record_sentences(record), {name}
-        if sentences is None:
-            text = record.get(name)
-            if not is_missing(text):
-                if not isinstance(text, str):
-                    raise Unusable(f'"{name}" is no string')
-                self._read_text(document, without_nul(text))
-        else:
+        read, found = {name}, None if self._text_field else _record_tokens(record)
+        if found is not None:
+            words, places, starts = found
             read = {"tokens"}
-            if sentences[0].offsets is not None:  # their places in the text are known
+            if places is not None:
                 document.text = encodable(record["text"])
                 read = {"tokens", "text", "sents"}
-            if len(sentences) == 1:
-                sentences = self._sentences(sentences[0].tokens, sentences[0].offsets)
-            document.sentences = sentences
-        others = {name: value for name, value in record.items() if name not in read and not is_missing(value)}
-        _add_fields(document, others)
+            document.sentences = self._sentences(words, places, starts)
+        elif not is_missing(text := record.get(name)):
+            if not isinstance(text, str):
+                raise Unusable(f'"{name}" is no string')
+            self._read_text(document, without_nul(text))
+        _add_fields(
+            document, {key: value for key, value in record.items() if key not in read and not is_missing(value)}
+        )
 
     def _read_doc(self, document: Document, record: dict[str, Any]) -> None:
         words, spaces, ends = record["words"], record["spaces"], record["ends"]
+        kept = [i for i, word in enumerate(words) if word and not word.isspace()]
         offsets: Offsets | None = None
         if spaces is not None:
             document.text = "".join(word + " " * space for word, space in zip(words, spaces))
             starts = [0, *accumulate(len(word) + space for word, space in zip(words, spaces))]
-            offsets = [(start, start + len(word)) for start, word in zip(starts, words)]
-        kept = [i for i, word in enumerate(words) if word and not word.isspace()]
-        checked_words([words[i] for i in kept])
-        at = 0
-        for end in ends or [len(words)]:
-            stop = bisect_left(kept, end, at)
-            places = None if offsets is None else [offsets[i] for i in kept[at:stop]]
-            inside = [words[i] for i in kept[at:stop]]
-            document.sentences += self._sentences(inside, places) if ends is None else [Sentence(inside, places)]
-            at = stop
+            offsets = [(starts[i], starts[i] + len(words[i])) for i in kept]
+        first = None if ends is None else [bisect_left(kept, start) for start in [0, *ends[:-1]]]
+        document.sentences = self._sentences(checked_words(words[i] for i in kept), offsets, first)
 
-    def _sentences(self, words: list[str], offsets: Offsets | None) -> list[Sentence]:
-        if not self._docs or not words:
-            return [Sentence(words, offsets)]
-        starts = [*sentence_starts(words), len(words)]
+    def _sentences(self, words: list[str], offsets: Offsets | None, starts: list[int] | None = None) -> list[Sentence]:
+        """Return the sentences of a document. starts: the number of the first word of each, if it is known."""
+        if starts is None:
+            starts = sentence_starts(words) if self._docs else [0]
         return [
             Sentence(words[start:end], None if offsets is None else offsets[start:end])
-            for start, end in pairwise(starts)
+            for start, end in pairwise([*starts, len(words)])
         ]
 
 
 def _json_record(line: str, text_field: str | None) -> dict[str, Any]:
+    hint = "; a list in square brackets is not JSON lines" if line.lstrip().startswith("[") else ""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise Unusable(f"not JSON ({getattr(error, 'msg', error)}){_hint(line)}") from error
+        raise Unusable(f"not JSON ({getattr(error, 'msg', error)}){hint}") from error
     if not isinstance(record, dict) or not any(name in record for name in ([text_field] if text_field else _FIELDS)):
         expected = shown(text_field) if text_field else '"text" or "tokens"'
-        raise Unusable(f"no JSON object with {expected}{_hint(line)}")
+        raise Unusable(f"no JSON object with {expected}{hint}")
     return record
-
-
-def _hint(line: str) -> str:
-    return "; a list in square brackets is not JSON lines" if line.lstrip().startswith("[") else ""
 
 
 _FIELDS = ("text", "tokens")
 
 
-def record_sentences(record: dict[str, Any]) -> list[Sentence] | None:
-    """Return the sentences of the "tokens" of an object, with their places in its "text" if these are told.
+def _record_tokens(record: dict[str, Any]) -> tuple[list[str], Offsets | None, list[int] | None] | None:
+    """Return the words of the "tokens" of an object, their places in its "text", and where its "sents" begin.
 
     Tokens are strings, or objects as Prodigy and spaCy's `Doc.to_json` write them. None: there are none, or numbers
     beside a text, as of a tokenizer of pieces: the text is to be split. Raises Unusable if they are no words.
     """
     tokens, text, sents = (record.get(name) for name in ("tokens", "text", "sents"))
-    if is_missing(tokens) or (tokens == [] and not is_missing(text)):
+    if is_missing(tokens):
         return None
     if not isinstance(tokens, list):
         raise Unusable('"tokens" is no list of strings or of objects')
-    if not is_missing(text) and tokens and all(type(token) is int for token in tokens):
+    if not is_missing(text) and all(type(token) is int for token in tokens):
         return None
-    pairs = [(word, place) for word, place in (_word_and_place(token, text) for token in tokens) if word.strip()]
-    checked_words(word for word, _ in pairs)
-    known = bool(pairs) and all(place is not None for _, place in pairs)
+    pairs = [pair for pair in (_word_and_place(token, text) for token in tokens) if pair[0].strip()]
+    words = checked_words(word for word, _ in pairs)
+    places = [place for _, place in pairs if place is not None]
+    if not places or len(places) < len(words):
+        return words, None, None
     objects = [each for each in sents if isinstance(each, dict)] if isinstance(sents, list) else []
-    starts = {each["start"] for each in objects if isinstance(each.get("start"), int)}
-    sentences = [Sentence([], [] if known else None)]
-    for word, place in pairs:
-        if place is not None and place[0] in starts:
-            sentences.append(Sentence([], [] if known else None))
-        sentences[-1].tokens.append(word)
-        if sentences[-1].offsets is not None and place is not None:
-            sentences[-1].offsets.append(place)
-    return sentences
+    begun = {each["start"] for each in objects if isinstance(each.get("start"), int)}
+    starts = [i for i, (start, _) in enumerate(places) if start in begun]
+    return words, places, [0, *starts] if any(starts) else None
 
 
 def _word_and_place(token: Any, text: Any) -> tuple[str, tuple[int, int] | None]:

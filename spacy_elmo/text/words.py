@@ -9,7 +9,6 @@ from typing import Any
 
 import spacy
 from spacy.language import Language
-from spacy.tokens import Doc
 
 from ..errors import CorpusError, ElmoError, shown
 from ..formats.characters import checked_words as strings_of
@@ -84,18 +83,11 @@ def encodable(text: str) -> str:
     return text
 
 
-Splitter = Callable[[str], list[str]]
-
 RENEWED_AFTER = 20_000_000  # characters after which the tokenizer is replaced by a new one
 _LONGEST = 1_000_000  # characters: nlp.max_length, which the tokenizer by itself does not check
 
 
-@lru_cache(maxsize=1)  # English's tokenizer takes 75 ms to make
-def splitter(language: str | None) -> Splitter:
-    """Return a function that splits a text into words: spaCy's tokenizer of a language, or str.split."""
-    return str.split if language is None else Tokenize(partial(blank, language))
-
-
+@lru_cache(maxsize=2)  # English's tokenizer takes 75 ms to make
 def tokenizer_of(language: str | None) -> Tokenize | None:
     """Return spaCy's tokenizer of a language; None for None: texts are split at blanks then."""
     return None if language is None else Tokenize(partial(blank, language))
@@ -110,21 +102,18 @@ class Tokenize:
 
     def __call__(self, text: str) -> list[str]:
         """Return the words of a text. Raises Unusable if it can't be tokenised."""
-        return [token.text for token in self._tokens(text) if not token.is_space]
+        return self.words_and_offsets(text)[0]
 
     def words_and_offsets(self, text: str) -> tuple[list[str], Offsets]:
         """Return the words of a text, and the places of each in it: of its first character, and after its last one."""
-        tokens = [token for token in self._tokens(text) if not token.is_space]
-        return [token.text for token in tokens], [(token.idx, token.idx + len(token)) for token in tokens]
-
-    def _tokens(self, text: str) -> Doc:
         if len(text) > _LONGEST:
             raise Unusable(f"more than {_LONGEST:,} characters to be tokenised")
         self._read += len(text)
         if self._read > RENEWED_AFTER:
             self._nlp, self._read = self._load(), len(text)
         # spaCy refuses subclasses of str, such as those that numpy has
-        return self._nlp.tokenizer(str(encodable(text)))
+        tokens = [token for token in self._nlp.tokenizer(str(encodable(text))) if not token.is_space]
+        return [token.text for token in tokens], [(token.idx, token.idx + len(token)) for token in tokens]
 
 
 def blank(language: str) -> Language:

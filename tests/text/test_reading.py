@@ -10,9 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import spacy
 import zstandard
-from spacy.tokens import Doc, DocBin
 
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.pretraining.prepared import prepare
@@ -72,21 +70,6 @@ def test_text_and_json_lines(name: str, content: str, report: Report, packed: st
     assert read(path) == (SENTENCES, report)
 
 
-def test_a_doc_bin(tmp_path: Path) -> None:
-    vocab = spacy.blank("en").vocab
-    docs = [
-        Doc(vocab, words=["a", "b", "\n", "c", "d", " ", "e"], sent_starts=[True, None, None, None, True, None, None]),
-        Doc(vocab, words=["f"]),
-        Doc(vocab, words=[]),
-        Doc(vocab, words=["\n\n"]),
-        Doc(vocab, words=["New York", "is"]),
-    ]
-    DocBin(docs=docs).to_disk(tmp_path / "a.spacy")
-    sentences, report = read(tmp_path / "a.spacy")
-    assert sentences == [*SENTENCES, ["New York", "is"]]
-    assert (report.lines, report.sentences, report.tokens, report.blank, report.n_bad) == (5, 4, 8, 2, 0)
-
-
 def test_tokenised_by_a_language(tmp_path: Path) -> None:
     written(tmp_path / "a.txt", "Don't  go, U.S.A.!\n\n \n")
     written(tmp_path / "b.jsonl", '{"text": "It\'s"}\n{"tokens": ["It\'s"]}\n')
@@ -109,15 +92,6 @@ def test_a_language_whose_tokenizer_is_not_installed(tmp_path: Path, monkeypatch
     assert "PyThaiNLP" in str(caught.value)
 
 
-def test_annotated_words(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.conllu.gz", gzip.compress(b"1\ta\n2\tb\n\n1\tc\nx\n\n1\td\n"))
-    sentences, report = read(path)
-    assert sentences == [["a", "b"], ["d"]]
-    assert [(line, reason) for _, line, reason in report.bad] == [
-        (4, "line 5 is no line of CoNLL-U, whose first columns are a number and a word")
-    ]
-
-
 def test_bad_text(tmp_path: Path) -> None:
     assert reasons(b"a \xff b\nfine\na\x00b\n\xed\xa0\x80", tmp_path / "a.txt") == [
         (1, "not UTF-8 (invalid start byte at byte 2)"),
@@ -129,12 +103,10 @@ def test_bad_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("{", "not JSON"),
         ("null", "no JSON object"),
         ('[{"text": "a"}]', "a list in square brackets is not JSON lines"),
         ('{"text": 3}', '"text" is no string'),
         ('{"tokens": "a b"}', '"tokens" is no list'),
-        ('{"tokens": ["a", 1]}', '"tokens" is no list'),
         ('{"tokens": ["a", null]}', '"tokens" is no list'),
         ('{"tokens": ["a\\u0000"]}', "a NUL character"),
         ('{"text": "a\\u0000"}', "a NUL character"),
@@ -143,13 +115,15 @@ def test_bad_text(tmp_path: Path) -> None:
         ("[" * 100_000, "not JSON"),
         ('{"text": ' + "1" * 5_000 + "}", "not JSON"),
         (b'{"text": "\xff"}', "not UTF-8"),
+        ('{"text": "a", "id": "\\ud800"}', "surrogate"),
+        ('{"text": "a", "score": 1e999}', "not JSON (a number is NaN, infinite or too large"),
         ('{"text": "a", "deep": ' + '{"a":' * 20_000 + "1" + "}" * 20_001, "not JSON"),
     ],
 )
 def test_bad_json(line: str | bytes, reason: str, tmp_path: Path) -> None:
-    found = reasons(line, tmp_path / "a.jsonl")
-    assert [number for number, _ in found] == [1]
-    assert reason in found[0][1]
+    [(number, told)] = reasons(line, tmp_path / "a.jsonl")
+    assert number == 1
+    assert reason in told
 
 
 def test_fields_that_are_null(tmp_path: Path) -> None:

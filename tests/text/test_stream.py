@@ -1,6 +1,5 @@
 """Items of every kind of file, and the documents that are made of them."""
 
-import csv
 import gzip
 import io
 import json
@@ -46,18 +45,11 @@ def words(documents: list[Document]) -> list[list[str]]:
     return [sentence.tokens for document in documents for sentence in document.sentences]
 
 
-def test_text(tmp_path: Path) -> None:
-    """Packed or not, and with a byte order mark."""
-    text, plain, packed = b"the cat sat\n\na dog\r\n", tmp_path / "a.txt", tmp_path / "a.txt.gz"
-    plain.write_bytes(b"\xef\xbb\xbf" + text)
-    packed.write_bytes(gzip.compress(text))
-    for path in (plain, packed):
-        documents = parsed([path])
-        assert words(documents) == [["the", "cat", "sat"], ["a", "dog"]]
-        places = [(d.source, d.line, d.text) for d in documents]
-        assert places == [(str(path), 1, "the cat sat"), (str(path), 3, "a dog")]
-    assert total_bytes([plain]) == len(text) + 3
-    assert total_bytes([plain, packed]) == len(text) + 3 + 3 * packed.stat().st_size
+def test_sizes(tmp_path: Path) -> None:
+    plain, packed = tmp_path / "a.txt", tmp_path / "a.txt.gz"
+    plain.write_bytes(b"the cat sat")
+    packed.write_bytes(gzip.compress(b"a dog"))
+    assert total_bytes([plain, packed]) == 11 + 3 * packed.stat().st_size
     assert [total_bytes([plain, tmp_path / name]) for name in ("-", "a.spacy", "none.txt")] == [None] * 3
 
 
@@ -84,64 +76,48 @@ def test_sentences_are_those_of_spacys_sentencizer(text: str) -> None:
     assert sentence_starts(text.split()) == [span.start for span in doc.sents]
 
 
-def test_json_lines(tmp_path: Path) -> None:
-    path = tmp_path / "a.jsonl"
-    lines = ['{"text": "A dog. It barks.", "id": 7, "lang": "en"}', "", '{"tokens": ["isn\'t", "."], "id": "b"}']
-    path.write_text("\n".join(lines), encoding="utf8")
-    first, second = parsed([path], ENGLISH)
-    assert words([first, second]) == [["A", "dog", "."], ["It", "barks", "."], ["isn't", "."]]
-    assert (first.id, first.meta, first.line) == ("7", '{"lang": "en"}', 1)
-    assert (second.id, second.meta, second.line, second.text) == ("b", None, 3, None)
-
-
-@pytest.mark.parametrize(
-    ("record", "name", "meta"),
-    [
-        ({"text": "a", "id": None}, None, None),
-        ({"text": "a", "id": True}, "true", None),
-        ({"text": "a", "id": {"n": [1]}}, '{"n": [1]}', None),
-        ({"text": "a", "id": "é"}, "é", None),
-        ({"tokens": ["a"], "text": "A"}, None, {"text": "A"}),  # the tokens are read, so the text is one more field
-        ({"tokens": ["a"], "url": None, "id": 1.5}, "1.5", None),  # null is no field
-    ],
-)
-def test_names_and_other_fields_of_json_lines(record: dict, name: str | None, meta: dict | None) -> None:
-    document = BLANKS(Item("a.jsonl", 1, "json", json.dumps(record).encode()))
-    assert document is not None
-    assert words([document]) == [["a"]]
-    assert document.id == name
-    assert document.meta == (None if meta is None else json.dumps(meta))
-    assert document.text == (None if "tokens" in record else "a")
-
-
 TEXT = "We sat.\nYes"
 OBJECTS = [{"text": "We", "start": 0, "end": 2, "id": 0}, {"text": "sat", "start": 3, "end": 6},
            {"text": ".", "start": 6, "end": 7}, {"text": "\n", "start": 7, "end": 8},
            {"text": "Yes", "start": 8, "end": 11}]  # fmt: skip
 PLACES = [{name: token[name] for name in ("start", "end")} for token in OBJECTS]
+SENTS = [{"start": 0, "end": 7}, {"start": 8, "end": 11}]
 
 
 @pytest.mark.parametrize(
-    ("record", "sentences", "text", "meta"),
+    ("record", "sentences", "text", "name", "meta"),
     [
-        ({"text": TEXT, "tokens": OBJECTS, "spans": []}, [["We", "sat", ".", "Yes"]], TEXT, '{"spans": []}'),  # Prodigy
-        (
-            {"text": TEXT, "tokens": PLACES, "sents": [{"start": 0, "end": 7}, {"start": 8, "end": 11}]},
-            [["We", "sat", "."], ["Yes"]],
-            TEXT,
-            None,
-        ),
-        ({"tokens": [{"text": "New York"}]}, [["New York"]], None, None),
-        ({"text": "We sat", "tokens": [101, 2057]}, [["We", "sat"]], "We sat", '{"tokens": [101, 2057]}'),
+        ({"text": "A dog. It barks.", "id": 7, "lang": "en"}, ["A dog .", "It barks ."], True, "7", {"lang": "en"}),
+        ({"text": "a", "id": None}, ["a"], True, None, None),
+        ({"text": "a", "id": True}, ["a"], True, "true", None),
+        ({"text": "a", "id": {"n": [1]}}, ["a"], True, '{"n": [1]}', None),
+        ({"text": "a", "id": "é"}, ["a"], True, "é", None),
+        ({"tokens": ["isn't", "."], "id": "b"}, ["isn't ."], False, "b", None),
+        ({"tokens": ["a"], "text": "A"}, ["a"], False, None, {"text": "A"}),  # the tokens are read, so it is one more
+        ({"tokens": ["a"], "url": None, "id": 1.5}, ["a"], False, "1.5", None),  # null is no field
+        ({"text": TEXT, "tokens": OBJECTS, "spans": []}, ["We sat .", "Yes"], True, None, {"spans": []}),  # Prodigy
+        ({"text": TEXT, "tokens": PLACES, "sents": SENTS}, ["We sat .", "Yes"], True, None, None),
+        ({"tokens": [{"text": "New_York"}]}, ["New_York"], False, None, None),
+        ({"text": "We sat", "tokens": [101, 2057]}, ["We sat"], True, None, {"tokens": [101, 2057]}),
     ],
 )
-def test_tokens_that_are_objects(record: dict, sentences: list, text: str | None, meta: str | None) -> None:
-    document = BLANKS(Item("a.jsonl", 1, "json", json.dumps(record).encode()))
+def test_json_lines(record: dict, sentences: list[str], text: bool, name: str | None, meta: dict | None) -> None:
+    document = ENGLISH(Item("a.jsonl", 1, "json", json.dumps(record).encode()))
     assert document is not None
-    assert (words([document]), document.text, document.meta) == (sentences, text, meta)
+    assert list(map(" ".join, words([document]))) == sentences
+    assert (document.id, document.meta) == (name, None if meta is None else json.dumps(meta))
+    assert document.text == (record["text"] if text else None)
     for sentence in document.sentences if text else ():
-        assert sentence.offsets is not None
-        assert [document.text[start:end] for start, end in sentence.offsets] == sentence.tokens  # type: ignore[index]
+        assert [record["text"][start:end] for start, end in sentence.offsets or ()] == sentence.tokens
+
+
+def test_a_field_of_json_lines() -> None:
+    item = Item("a.jsonl", 1, "json", b'{"body": "a b", "tokens": ["c"]}')
+    document = Parser(None, False, "body")(item)
+    assert document is not None
+    assert (words([document]), document.meta) == ([["a", "b"]], '{"tokens": ["c"]}')
+    with pytest.raises(Unusable, match="no JSON object with 'title'"):
+        Parser(None, False, "title")(item)
 
 
 def test_json_lines_that_doc_to_json_writes(tmp_path: Path) -> None:
@@ -152,31 +128,6 @@ def test_json_lines_that_doc_to_json_writes(tmp_path: Path) -> None:
         expected = [[token.text for token in doc]]
         assert words(parsed([path])) == expected
         assert list(read_sentences(path)) == expected
-
-
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
-def test_a_column_of_a_table(separator: str, tmp_path: Path) -> None:
-    """A cell may have several lines."""
-    rows = [["id", "body", "label"], ["7", 'a "b"\nc', "x"], ["8", f"d{separator}e", "y"]]
-    path = tmp_path / "a.csv"
-    with path.open("w", encoding="utf-8-sig", newline="") as file:
-        csv.writer(file, delimiter=separator).writerows(rows)
-    documents = parsed([path], column="body")
-    assert [(d.text, d.id, d.meta, d.line) for d in documents] == [
-        ('a "b"\nc', "7", '{"label": "x"}', 2),
-        (f"d{separator}e", "8", '{"label": "y"}', 4),
-    ]
-    with pytest.raises(CorpusError, match="its columns are id, body, label"):
-        parsed([path], column="text")
-
-
-def test_a_field_of_json_lines() -> None:
-    item = Item("a.jsonl", 1, "json", b'{"body": "a b", "tokens": ["c"]}')
-    document = Parser(None, False, "body")(item)
-    assert document is not None
-    assert (words([document]), document.meta) == ([["a", "b"]], '{"tokens": ["c"]}')
-    with pytest.raises(Unusable, match="no JSON object with 'title'"):
-        Parser(None, False, "title")(item)
 
 
 @pytest.mark.parametrize(
@@ -193,22 +144,6 @@ def test_fields_that_are_read_as_text(name: str, content: str, told: str, tmp_pa
     for read_all in (lambda path: list(read_items(text_files(path))), lambda path: list(read_sentences(path))):
         with pytest.warns(PlainTextWarning, match=f"{name} is read as text, though {told}"):
             read_all(tmp_path / name)
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        (b"{", "not JSON"),
-        (b'{"text": "a", "id": "\\ud800"}', "half a surrogate pair"),
-        (b'{"tokens": ["a"], "scores": {"of": [1, -Infinity]}}', r"not JSON \(a number is NaN, infinite or too large"),
-        (b'{"text": "a", "score": 1e999}', r"not JSON \(a number is NaN, infinite or too large"),
-        (None, "more than"),
-    ],
-)
-def test_lines_that_cannot_be_used(line: bytes | None, reason: str) -> None:
-    item = Item("x.jsonl", 3, "json", line)
-    with pytest.raises(Unusable, match=reason):
-        BLANKS(item)
 
 
 VALUES: list[Any] = [
@@ -328,20 +263,17 @@ def test_sentences_without_words_are_left_out(tmp_path: Path) -> None:
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a b\nc\n")))
     assert words(parsed(["-"])) == [["a", "b"], ["c"]]
+    for begin in (b"", b"\xef\xbb\xbf"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(begin + b'{"text": "a"}\n{"text": "b"}\n')))
+        with pytest.warns(StandardInputWarning, match=r"first line is a JSON object\. .* ends in \.jsonl") as told:
+            assert words(parsed(["-"])) == [['{"text":', '"a"}'], ['{"text":', '"b"}']]
+        assert len(told) == 1
     monkeypatch.setattr(sys, "stdin", io.StringIO("a b\n"))
     with pytest.raises(CorpusError, match=r"standard input: .*text, not bytes"):
         parsed(["-"])
     for sources, message in ((["-", "-"], "given twice"), ([""], r"Expected text, \.jsonl, .* or \.spacy files")):
         with pytest.raises(CorpusError, match=message):
             text_files(sources)
-
-
-@pytest.mark.parametrize("begin", [b"", b"\xef\xbb\xbf"])
-def test_json_lines_on_standard_input_are_text(begin: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(begin + b'{"text": "a"}\n{"text": "b"}\n')))
-    with pytest.warns(StandardInputWarning, match=r"first line is a JSON object\. .* ends in \.jsonl") as told:
-        assert words(parsed(["-"])) == [['{"text":', '"a"}'], ['{"text":', '"b"}']]
-    assert len(told) == 1
 
 
 def block(text: str | None, *rows: str) -> str:
@@ -393,30 +325,20 @@ def test_a_line_without_a_number_and_a_word_is_refused(line: str) -> None:
         BLANKS(Item("a", 1, "conllu", f"1\tone\t_\n{line}\n2\ttwo\t_\n".encode()))
 
 
-def docs() -> list[Doc]:
-    vocab = spacy.blank("xx").vocab
-    words = ["a", "b", "\n", "é", "中"]
+def test_docs_that_were_written_are_read(tmp_path: Path) -> None:
+    vocab, words = spacy.blank("xx").vocab, ["a", "b", "\n", "é", "中"]
     heads = Doc(vocab, words=words, heads=[0, 0, 1, 4, 4], deps=["ROOT", "x", "x", "x", "ROOT"], tags=["T"] * 5)
     starts = Doc(vocab, words=words, sent_starts=[True, False, None, True, False], spaces=[True, False] * 2 + [True])
-    return [heads, Doc(vocab, words=[]), starts, Doc(vocab, words=["ORTH", " ", "x"])]
-
-
-def test_docs_that_were_written_are_read(tmp_path: Path) -> None:
-    written = docs()
-    written[0].user_data["._.", "mood", 0, None] = (1.5, {"a": None})
-    (tmp_path / "docs.spacy.gz").write_bytes(gzip.compress(DocBin(docs=written, store_user_data=True).to_bytes()))
+    written = [heads, Doc(vocab, words=[]), starts, Doc(vocab, words=["ORTH", " ", "x"])]
+    heads.user_data["._.", "mood", 0, None] = (1.5, {"a": None})
+    data, path = DocBin(docs=written, store_user_data=True).to_bytes(), tmp_path / "docs.spacy"
+    (tmp_path / "docs.spacy.gz").write_bytes(gzip.compress(data))
     read = list(docs_in(tmp_path / "docs.spacy.gz"))
     assert [doc.to_json() for doc in read] == [doc.to_json() for doc in written]
-    assert read[0].user_data == written[0].user_data
+    assert read[0].user_data == heads.user_data
     assert [[span.text for span in sentences_of(doc)] for doc in read] == [
         ["a b \n", "é 中"], [], ["a b\n", "é中"], ["ORTH   x"]
     ]  # fmt: skip
-    DocBin().to_disk(tmp_path / "docs.spacy")
-    assert list(docs_in(tmp_path / "docs.spacy")) == []
-
-
-def test_damaged_docs(tmp_path: Path) -> None:
-    data, path = DocBin(docs=docs()).to_bytes(), tmp_path / "docs.spacy"
     for damaged in (data[:-1], b"", data[2:], data[:-9] + b"garbage .."):
         path.write_bytes(damaged)
         with pytest.raises(CorpusError, match=r"docs\.spacy: damaged, cut short or unreadable \("):
