@@ -41,18 +41,10 @@ def has_checkpoint(output: Path) -> bool:
     return Checkpoints(output / CHECKPOINTS).exist()
 
 
-def _is_run(output: Path) -> bool:
-    return any((output / name).exists() for name in _MARKS)
-
-
 def refuse_other_folder(output: Path, restart: bool = True) -> None:
     """Raise SettingsError if a folder has files, and is not that of a run. restart: whether it would be renamed."""
     # an attempt that failed early leaves hidden files
-    if output.is_dir() and not _is_run(output) and any(not path.name.startswith(".") for path in output.iterdir()):
-        hint = "Give another folder, or add --force to write the run beside them."
-        if restart:
-            hint = "Expected one for --restart, which renames it: leave the option out, or give another folder."
-        raise SettingsError(f"{output}: holds files, but no run.json, so it is not the folder of a run. {hint}")
+    check_output(output, SettingsError, names=WRITTEN, marks=_MARKS, beside=None if restart else False)
 
 
 def check_new_run(config: PretrainConfig, output: Path) -> None:

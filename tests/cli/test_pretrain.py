@@ -156,7 +156,7 @@ def test_a_folder_with_other_files(stub: Loop) -> None:
     Path("out").mkdir()
     run("run.cfg", "out")  # empty
     Path("out", "notes.txt").touch()
-    assert "out: holds files, but no run.json" in run("run.cfg", "out", code=1)
+    assert "out: holds notes.txt, but no run.json" in run("run.cfg", "out", code=1)
     assert "add --force" in run("run.cfg", "out", code=1)
     run("run.cfg", "out", "--force")
     Path("out", "run.json").touch()
@@ -177,7 +177,7 @@ def test_restart_keeps_what_was_there(stub: Loop, monkeypatch: pytest.MonkeyPatc
     run("run.cfg", "out", "--restart")  # empty
     assert not Path("out.3").exists()
     Path("out", "checkpoint").touch()
-    assert "it is not the folder of a run" in run("run.cfg", "out", "--restart", code=1)
+    assert "so no earlier command of this kind has written it" in run("run.cfg", "out", "--restart", code=1)
     Path("out", "run.json").touch()
     run("run.cfg", "out", "--restart", "--training.streams", "0", code=1)  # refused: it stays
     run("run.cfg", "out", "--restart", "--paths.train", "no.txt", code=1)

@@ -213,7 +213,7 @@ def test_files_that_a_run_would_replace(text: Path, tmp_path: Path) -> None:
         check_new_run(config, output)
         refuse_other_folder(output)
         (output / own).unlink()
-    with pytest.raises(SettingsError, match="Expected one for --restart"):
+    with pytest.raises(SettingsError, match=r"but no run\.json.* Expected a new or an empty folder"):
         refuse_other_folder(output)
 
 
