@@ -95,7 +95,7 @@ def embed(
     """
     from ..corpus.embedding import Output
     from ..corpus.embedding import embed as embed_corpus
-    from ..corpus.manifest import SKIPPED
+    from ..corpus.shards import SKIPPED
 
     import_code(code)
     if vocab_path is not None or include_package:

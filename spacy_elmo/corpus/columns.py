@@ -14,7 +14,7 @@ from ..errors import CorpusError, SettingsError, shown
 from ..inference import Embedder
 from ..locks import Lock
 from ..text.words import Tokenize, Unusable, is_missing, words_of
-from .bilm import BiLMChoice, embed_finite
+from .bilm import BiLMChoice
 from .writing import Layers, Selection
 
 Array = npt.NDArray[Any]
@@ -103,21 +103,24 @@ class EmbedColumns:
         missing = values.isna() if is_frame else map(is_missing, values)
         # Dask calls this in several threads: one loads, and one text is split at a time
         with _LOCK:
-            sentences = self._words(None if absent else value for value, absent in zip(values, missing))
-        vectors, width = self._vectors(sentences)
-        if is_frame:
-            rows: Any = vectors if self.selection.sentence else [list(each) for each in vectors]
+            bilm, tokenizer = self._load()
+            values = (None if absent else value for value, absent in zip(values, missing))
+            sentences = self._words(values, tokenizer)
+        vectors = self.selection.embed(bilm, sentences)
+        tokens: Any = sentences
+        rows: Any = vectors
+        if not is_frame:
+            tokens, rows = _objects(sentences), _objects(vectors)
+            if self.selection.sentence:
+                rows = np.array(vectors, self.selection.dtype).reshape(-1, bilm.options.width)  # also of no vectors
+        else:
+            if not self.selection.sentence:
+                rows = [list(each) for each in vectors]
             if not any(sentences) and find_spec("pyarrow"):
-                sentences, rows = self._typed(sentences, table.index), self._typed(rows, table.index, vectors=True)
-            return table.assign(**self._named(sentences, rows))
-        column = _objects(vectors)
-        if self.selection.sentence:
-            column = np.array(vectors, self.selection.dtype).reshape(-1, width)  # also of no vectors
-        return {**table, **self._named(_objects(sentences), column)}
-
-    def _named(self, tokens: Any, vectors: Any) -> dict[str, Any]:
-        words = {} if self.tokens_column is None else {self.tokens_column: tokens}
-        return words | {self.vectors_column: vectors}
+                tokens, rows = self._typed(tokens, table.index), self._typed(rows, table.index, vectors=True)
+        new = {} if self.tokens_column is None else {self.tokens_column: tokens}
+        new[self.vectors_column] = rows
+        return table.assign(**new) if is_frame else {**table, **new}
 
     def _typed(self, values: Any, index: Any, vectors: bool = False) -> Any:
         """Return a column without a word with the type that Arrow finds in others: it finds none in empty lists."""
@@ -126,8 +129,7 @@ class EmbedColumns:
         kind = arrow.list_(kind) if vectors and not self.selection.sentence else kind
         return pandas.Series(pandas.arrays.ArrowExtensionArray(arrow.array(values, kind)), index)
 
-    def _words(self, values: Iterable[Any]) -> list[list[str]]:
-        _, tokenizer = self._load()
+    def _words(self, values: Iterable[Any], tokenizer: Tokenize) -> list[list[str]]:
         sentences = []
         for row, value in enumerate(values):
             try:
@@ -138,15 +140,6 @@ class EmbedColumns:
                     "of words."
                 ) from error
         return sentences
-
-    def _vectors(self, sentences: Sequence[Sequence[str]]) -> tuple[list[Array], int]:
-        bilm, _ = self._load()
-        shape = (bilm.options.width,) if self.selection.sentence else (0, bilm.options.width)
-        vectors = [np.zeros(shape, self.selection.dtype) for _ in sentences]
-        full = [i for i, sentence in enumerate(sentences) if sentence]
-        for i, layers in embed_finite(bilm, [sentences[i] for i in full]):
-            vectors[full[i]] = self.selection(layers)
-        return vectors, bilm.options.width
 
     def _load(self) -> tuple[Embedder, Tokenize]:
         if self._loaded is None:

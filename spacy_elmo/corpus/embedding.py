@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, suppress
-from functools import partial
+from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import NamedTuple, NoReturn, cast
+from typing import NamedTuple, NoReturn
 
-from ..errors import CorpusError, SettingsError, check_whole, shown
+import numpy as np
+
+from ..errors import CorpusError, ElmoError, SettingsError, check_whole, shown
 from ..formats import outputs
 from ..formats.atomic import remove_leftovers
 from ..formats.options import BiLMOptions
@@ -18,17 +20,28 @@ from ..formats.paths import Name, expanded
 from ..text.files import text_files
 from ..text.stream import Item, nothing_read, read_items
 from .bilm import BiLMChoice
-from .manifest import MANIFEST, SHARDS, SKIPPED, Manifest, ShardFacts, Summary
-from .shards import Format, OnProgress, Shard, ShardSettings, ShardWriter, cut
+from .shards import (
+    MANIFEST,
+    SHARDS,
+    SKIPPED,
+    Manifest,
+    OnProgress,
+    Shard,
+    ShardFacts,
+    ShardSettings,
+    ShardWriter,
+    Summary,
+    cut,
+)
 from .workers import connected, run_cluster, run_workers
-from .writing import FORMATS, SUFFIXES, Layers, Selection
+from .writing import FORMATS, SUFFIXES, FoundSentence, Layers, Selection
 
 
 class Output(NamedTuple):
     """Where vectors go. single: whether the path is one file, not a folder of shards."""
 
     path: Path
-    format: Format
+    format: str
     single: bool
 
     @classmethod
@@ -53,7 +66,7 @@ class Output(NamedTuple):
         chosen = format or told or "parquet"
         # HDF5 and npy are one file unless shards are asked for
         single = not sharded and not path.is_dir() and (told is not None or chosen in ("hdf5", "npy"))
-        return cls(path, cast(Format, chosen), single)
+        return cls(path, chosen, single)
 
     def check(
         self,
@@ -233,9 +246,8 @@ def _embed_into_folder(
         "shard_size": shard_size or shard_bytes(writer.bilm.options),
         "biLM": f"{writer.bilm.fingerprint} {writer.bilm.dtype}",
     }
-    with ExitStack() as held:
-        if engine == "ray":
-            held.enter_context(connected(address))  # before the folder is made, for the same reason
+    # before the folder is made, for the same reason
+    with connected(address) if engine == "ray" else nullcontext():
         manifest = Manifest(folder, decisive, resume, shard_size is None)
         progress(0, 0)
 
@@ -253,22 +265,57 @@ def _embed_into_folder(
                     yield shard
 
         try:
-            if engine == "ray":
-                del writer  # the tasks have their own
-                run_cluster(missing(), settings, workers, folder / SHARDS, done)
-            elif workers is None or workers == 1:
+            if engine == "local" and (workers or 1) == 1:
                 for shard in missing():
                     manifest.add(writer.write_shard(shard, folder / SHARDS, progress))
             else:
-                del writer
-                run_workers(missing(), settings, workers, folder / SHARDS, done)
-            manifest.finish(summary.shards)
-        except BaseException:
-            for clean_up in (partial(remove_leftovers, folder, CorpusError), manifest.write_skipped):
-                with suppress(CorpusError):  # the first error tells more than a second one
-                    clean_up()
-            raise
-        remove_leftovers(folder, CorpusError)
-        manifest.write_skipped()
+                del writer  # the workers have their own
+                run = run_cluster if engine == "ray" else run_workers
+                run(missing(), settings, workers, folder / SHARDS, done)
+        finally:
+            with suppress(CorpusError):  # an error before tells more
+                remove_leftovers(folder, CorpusError)
+        manifest.finish(summary.shards)
         for number in sorted(manifest.facts):
             summary.add(manifest.facts[number])
+
+
+def find_sentence(output: str | os.PathLike[str], number: int) -> FoundSentence:
+    """Return a sentence of what `embed` has written: a file of any format, or a folder with all shards up to it.
+
+    number: counted from 0 over all sentences of the output, in the order of the input.
+    Raises CorpusError if there is no such sentence, and ElmoError if the output can't be read.
+    """
+    path, place, found = expanded(output), number, None
+    try:
+        if isinstance(number, int | np.integer) and number >= 0:
+            if path.is_dir():
+                path, place = _shard_of(path, number)
+            format = SUFFIXES.get(path.suffix.lower())
+            if format is None or not path.is_file():
+                raise CorpusError(f"{path}: no output of embed. Expected one of its files, or its folder of shards.")
+            found = FORMATS[format].find(path, place)
+    except ElmoError:
+        raise
+    except Exception as error:  # each library has errors of its own
+        reason = str(error) or type(error).__name__
+        raise CorpusError(
+            f"{path}: damaged, cut short, or not written by embed ({reason}). Expected its output: give the same "
+            "command again to make it, for a folder with --no-resume."
+        ) from error
+    if found is None:
+        raise CorpusError(f"{output}: no sentence {shown(number)}. Expected a whole number, counted from 0.")
+    return found
+
+
+def _shard_of(folder: Path, number: int) -> tuple[Path, int]:
+    lines = (folder / MANIFEST).read_bytes().splitlines()[1:] if (folder / MANIFEST).exists() else []
+    shards = sorted((json.loads(line) for line in lines), key=lambda facts: int(facts["shard"]))
+    place = number
+    for i, facts in enumerate(shards):
+        if facts["shard"] != i:
+            raise CorpusError(f"{folder}: the shard {i} is missing. Give the same command again, to make it.")
+        if place < facts["sentences"]:
+            return folder / SHARDS / facts["file"], place
+        place -= facts["sentences"]
+    raise CorpusError(f"{folder}: {number - place:,} sentences in {len(shards):,} shards, so there is no {number:,}.")

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from importlib.metadata import version as version_of
@@ -34,8 +34,7 @@ from ..formats.options import BiLMOptions
 from ..inference.linear import dtype_of
 from ..modules import Arrays
 from .bilm import BiLMChoice
-from .manifest import ShardFacts
-from .shards import Shard, ShardSettings, ShardWriter
+from .shards import Shard, ShardFacts, ShardSettings, ShardWriter
 
 Done = Callable[[ShardFacts, int], None]  # is called with each finished shard, and its bytes of text
 
@@ -46,42 +45,39 @@ def _run(
     pending: dict[Any, int],
     submit: Callable[[Shard], Any],
     most_pending: Callable[[], int],
-    wait_for_some: Callable[[Collection[Any]], Collection[Any]],
+    finished: Callable[[Collection[Any]], Collection[Any]],
     result: Callable[[Any], ShardFacts],
 ) -> None:
-    """Make shards as tasks. After an error those that are being made are finished first, unless another one fails.
+    """Make shards as tasks.
 
-    pending: gets the tasks, and the bytes of their shards.
-    most_pending: returns how many tasks may be there when the next shard is read.
-    wait_for_some: waits for tasks, and returns those that are finished, at least one.
+    pending: gets the tasks, and the bytes of their shards. most_pending: how many may be there when a shard is read.
+    finished: waits for tasks, and returns those that are finished, at least one.
     """
 
     def collect(left: int) -> None:
         while len(pending) > left:
-            found = wait_for_some(list(pending))
+            found = finished(list(pending))
             for task in [task for task in pending if task in found]:  # in the order of the shards
                 size = pending.pop(task)
                 done(result(task), size)
 
-    try:
-        for shard in shards:
-            pending[submit(shard)] = shard.bytes
-            collect(most_pending())
-    except Exception:
-        with suppress(Exception):  # the first error tells more than a second one
-            collect(0)
-        raise
+    for shard in shards:
+        pending[submit(shard)] = shard.bytes
+        collect(most_pending())
     collect(0)
 
 
 _writer: ShardWriter | Exception  # of a worker process; the error with which it has started
 
 
-def run_workers(shards: Iterable[Shard], settings: ShardSettings, workers: int, folder: Path, done: Done) -> None:
-    """Make shards in several processes, which share the threads that torch has here, as `_run` describes it.
+def run_workers(
+    shards: Iterable[Shard], settings: ShardSettings, workers: int | None, folder: Path, done: Done
+) -> None:
+    """Make shards in several processes, which share the threads that torch has here.
 
-    If a signal stops this process, the workers end at once.
+    After an error, or if a signal stops this process, the workers end at once.
     """
+    workers = workers or 1
     threads = max(1, torch.get_num_threads() // workers)
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), _start, (settings, threads))
@@ -92,7 +88,7 @@ def run_workers(shards: Iterable[Shard], settings: ShardSettings, workers: int, 
             {},
             submit=lambda shard: pool.submit(_make, shard, folder),
             most_pending=lambda: 2 * workers - 1,  # a shard for each worker waits
-            wait_for_some=lambda tasks: wait(tasks, return_when=FIRST_COMPLETED).done,
+            finished=lambda tasks: wait(tasks, return_when=FIRST_COMPLETED).done,
             result=lambda task: task.result(),
         )
     except BrokenProcessPool as error:
@@ -113,13 +109,17 @@ def _start(settings: ShardSettings, threads: int) -> None:
     global _writer
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    torch.set_num_threads(threads)
     try:
-        if settings.code is not None:
-            import_file("python_code", settings.code)  # as spaCy's commands do
-        _writer = ShardWriter(settings)
+        _writer = _load(settings, threads)
     except Exception as error:
         _writer = error
+
+
+def _load(settings: ShardSettings, threads: int, weights: tuple[BiLMOptions, Arrays] | None = None) -> ShardWriter:
+    torch.set_num_threads(threads)
+    if settings.code is not None:
+        import_file("python_code", settings.code)  # as spaCy's commands do
+    return ShardWriter(settings, settings.bilm.load(weights))
 
 
 def _end_with_parent() -> None:
@@ -143,8 +143,7 @@ def _make(shard: Shard, folder: Path) -> ShardFacts:
 
 RETRIES = 10  # times that a shard is begun again after its process or machine died
 _SECONDS = 10.0  # that a machine has to answer, and tasks to end
-_PATIENCE = 60.0  # seconds without a finished shard after which a cluster with cores is reported too
-_PAUSE = 600.0  # seconds between two such reports, at most
+_PATIENCE, _PAUSE = 60.0, 600.0  # that pass without a finished shard before it is told; between two such warnings
 
 _cluster_writer: tuple[str, ShardWriter] | None = None  # of a Ray process, and the command that it was made for
 
@@ -193,10 +192,10 @@ def connected(address: str | None) -> Iterator[None]:
 def run_cluster(
     shards: Iterable[Shard], settings: ShardSettings, workers: int | None, folder: Path, done: Done
 ) -> None:
-    """Make shards on all machines of the cluster that this process is connected to, as `_run` describes it.
+    """Make shards on all machines of the cluster that this process is connected to.
 
-    The biLM comes from this machine. A task has one core, and one GPU if the biLM's device is one. If a signal stops
-    this process, the tasks that wait are left out, and the others end after their window.
+    The biLM comes from this machine. A task has one core, and one GPU if the biLM's device is one. After an error, or
+    if a signal stops this process, the tasks that wait are left out, and the others end after their window.
 
     workers: tasks at once; None: as many as the cluster can run, and as many more that wait.
     folder: of the files, which all machines must share.
@@ -223,7 +222,7 @@ def run_cluster(
             pending,
             submit=lambda shard: make.remote([shared], shared.hex(), shard, mark),  # a list is not fetched
             most_pending=most,
-            wait_for_some=lambda tasks: _finished(ray, tasks, kinds),
+            finished=lambda tasks: _finished(ray, tasks, kinds),
             result=lambda task: _result(ray, task),
         )
     finally:
@@ -248,24 +247,18 @@ def _for_tasks(settings: ShardSettings) -> ShardSettings:
 
 def _finished(ray: Any, tasks: Collection[Any], kinds: tuple[str, ...]) -> list[Any]:
     """Return finished tasks, at least one. Warns if there is none for a while. kinds: what a task needs one of each."""
-    begun, pause = time.monotonic(), _SECONDS
+    begun, pause = time.monotonic(), _PATIENCE
     while not (finished := ray.wait(list(tasks), timeout=pause)[0]):
-        seconds = time.monotonic() - begun
-        cluster, free = ray.cluster_resources(), ray.available_resources()
-        lacks = any(cluster.get(kind, 0) < 1 for kind in kinds)
-        if lacks or seconds >= _PATIENCE:
-            needed, has, left = (
-                " and ".join(f"{resources.get(kind, 0):g} {kind}" for kind in kinds)
-                for resources in (dict.fromkeys(kinds, 1), cluster, free)
-            )
-            then = "If it is at work for others, the command goes on after that."
-            if lacks:
-                then = "The command goes on when a machine with more joins (`ray start --address FIRST:6379`)."
-            warnings.warn(
-                f"no shard was finished for {round(seconds)} seconds. {len(tasks)} are being made or wait: a shard "
-                f"needs {needed}, and the Ray cluster has {has}, of which {left} are free. {then}",
-                stacklevel=2,
-            )
+        needed, has, left = (
+            " and ".join(f"{resources.get(kind, 0):g} {kind}" for kind in kinds)
+            for resources in (dict.fromkeys(kinds, 1), ray.cluster_resources(), ray.available_resources())
+        )
+        warnings.warn(
+            f"no shard was finished for {round(time.monotonic() - begun)} seconds. {len(tasks)} are being made or "
+            f"wait: a shard needs {needed}, and the Ray cluster has {has}, of which {left} are free. The command goes "
+            "on when they are free, or when a machine with more joins (`ray start --address FIRST:6379`).",
+            stacklevel=2,
+        )
         pause = min(2 * pause, _PAUSE)
     return list(finished)
 
@@ -306,17 +299,14 @@ def _make_on_cluster(shared: list[Any], command: str, shard: Shard, mark: Path) 
     check()
     if _cluster_writer is None or _cluster_writer[0] != command:
         _cluster_writer = None  # two biLMs at once may be too many
-        _cluster_writer = command, _load(*_ray().get(shared[0]))
+        _cluster_writer = command, _load_of(*_ray().get(shared[0]))
     return _cluster_writer[1].write_shard(shard, mark.parent, check)  # after each window
 
 
-def _load(version: str, settings: ShardSettings, options: BiLMOptions, arrays: Arrays) -> ShardWriter:
+def _load_of(version: str, settings: ShardSettings, options: BiLMOptions, arrays: Arrays) -> ShardWriter:
     if (own := version_of("spacy-elmo")) != version:
         raise SettingsError(
             f"the machine {socket.gethostname()} of the Ray cluster has spacy-elmo {own}. Expected {version}, as "
             "the machine has where the command runs: install the same version on all machines."
         )
-    torch.set_num_threads(1)
-    if settings.code is not None:
-        import_file("python_code", settings.code)
-    return ShardWriter(settings, settings.bilm.load((options, arrays)))
+    return _load(settings, 1, (options, arrays))

@@ -17,16 +17,17 @@ import numpy.typing as npt
 from spacy.tokens import Doc, DocBin
 from spacy.vocab import Vocab
 
-from ..errors import CorpusError, ElmoError, NotEmbeddedError, SettingsError, VectorsError, shown
+from ..errors import NotEmbeddedError, SettingsError, VectorsError, shown
 from ..formats.atomic import replacing, writing
 from ..formats.paths import expanded
 from ..formats.strict_json import read_json
 from ..formats.vectors import VectorsWriter, read_vectors
+from ..inference import Embedder
 from ..models.types import is_number
 from ..pipeline.attributes import TOKENS, VECTORS, annotate, key, layers_of, mix_parameters, tokens_of, vectors_of
 from ..text.stream import Document, Sentence
 from ..text.words import line_of
-from .manifest import MANIFEST, SHARDS
+from .bilm import embed_finite
 
 Array = npt.NDArray[Any]
 NAMES = ("all", "top", "mean")
@@ -104,6 +105,15 @@ class Selection:
             )
         return result
 
+    def embed(self, bilm: Embedder, sentences: Sequence[Sequence[str]]) -> list[Array]:
+        """Return what is made of the layers of each sentence; zeros for one without words. Raises WeightsError."""
+        shape = (bilm.options.width,) if self.sentence else (0, bilm.options.width)
+        made = [np.zeros(shape, self.dtype) for _ in sentences]
+        full = [i for i, sentence in enumerate(sentences) if sentence]
+        for i, layers in embed_finite(bilm, [sentences[i] for i in full]):
+            made[full[i]] = self(layers)
+        return made
+
     def columns(self, n_layers: int) -> list[str]:
         """Return the columns of a table: "layer_0" and so on for all layers, else "vectors" or "vector"."""
         if self.name == "all":
@@ -153,7 +163,7 @@ def vector_file(format: str, path: Path, selection: Selection, n_layers: int, wi
     """Write a file of vectors, which appears at `path` when the block succeeds. Raises VectorsError."""
     with replacing(path, VectorsError) as temporary, ExitStack() as stack:
         with writing(path, VectorsError):
-            write = stack.enter_context(FORMATS[format](path, temporary, selection, n_layers, width))
+            write = stack.enter_context(FORMATS[format].write(path, temporary, selection, n_layers, width))
 
         def write_all(documents: Iterable[Document], vectors: Iterable[Array]) -> None:
             in_order = iter(vectors)
@@ -358,18 +368,6 @@ def _npy(path: Path, temporary: Path, selection: Selection, n_layers: int, width
         np.save(file, np.stack(found) if found else np.zeros(shape, selection.dtype), allow_pickle=False)
 
 
-FORMATS: dict[str, Callable[[Path, Path, Selection, int, int], AbstractContextManager[Write]]] = {
-    "parquet": _parquet,
-    "hdf5": _hdf5,
-    "spacy": _docbin,
-    "safetensors": _safetensors,
-    "npy": _npy,
-}
-NEEDS = {"parquet": "pyarrow.parquet", "safetensors": "safetensors.numpy"}  # modules of optional packages
-# the ends of names that say the format, and of those the one that a shard's name has
-SUFFIXES = {f".{name}": name for name in FORMATS} | {".h5": "hdf5"}
-
-
 # Finding what was written
 
 
@@ -383,47 +381,6 @@ class FoundSentence(NamedTuple):
     tokens: list[str] | None = None
     source: str | None = None
     line: int | None = None
-
-
-def find_sentence(output: str | os.PathLike[str], number: int) -> FoundSentence:
-    """Return a sentence of what `embed` has written: a file of any format, or a folder with all shards up to it.
-
-    number: counted from 0 over all sentences of the output, in the order of the input.
-    Raises CorpusError if there is no such sentence, and ElmoError if the output can't be read.
-    """
-    path, place, found = expanded(output), number, None
-    try:
-        if isinstance(number, int | np.integer) and number >= 0:
-            if path.is_dir():
-                path, place = _shard_of(path, number)
-            format = SUFFIXES.get(path.suffix.lower())
-            if format is None or not path.is_file():
-                raise CorpusError(f"{path}: no output of embed. Expected one of its files, or its folder of shards.")
-            found = READERS[format](path, place)
-    except ElmoError:
-        raise
-    except Exception as error:  # each library has errors of its own
-        reason = str(error) or type(error).__name__
-        raise CorpusError(
-            f"{path}: damaged, cut short, or not written by embed ({reason}). Expected its output: give the same "
-            "command again to make it, for a folder with --no-resume."
-        ) from error
-    if found is None:
-        raise CorpusError(f"{output}: no sentence {shown(number)}. Expected a whole number, counted from 0.")
-    return found
-
-
-def _shard_of(folder: Path, number: int) -> tuple[Path, int]:
-    lines = (folder / MANIFEST).read_bytes().splitlines()[1:] if (folder / MANIFEST).exists() else []
-    shards = sorted((json.loads(line) for line in lines), key=lambda facts: int(facts["shard"]))
-    place = number
-    for i, facts in enumerate(shards):
-        if facts["shard"] != i:
-            raise CorpusError(f"{folder}: the shard {i} is missing. Give the same command again, to make it.")
-        if place < facts["sentences"]:
-            return folder / SHARDS / facts["file"], place
-        place -= facts["sentences"]
-    raise CorpusError(f"{folder}: {number - place:,} sentences in {len(shards):,} shards, so there is no {number:,}.")
 
 
 def _find_parquet(path: Path, place: int) -> FoundSentence | None:
@@ -483,10 +440,20 @@ def _find_npy(path: Path, place: int) -> FoundSentence | None:
     return FoundSentence(np.array(array[place])) if place < len(array) else None
 
 
-READERS: dict[str, Callable[[Path, int], FoundSentence | None]] = {
-    "parquet": _find_parquet,
-    "hdf5": _find_hdf5,
-    "spacy": _find_docbin,
-    "safetensors": _find_safetensors,
-    "npy": _find_npy,
+class Format(NamedTuple):
+    """How files are written, how a sentence is found in one, and the module of an optional package that both need."""
+
+    write: Callable[[Path, Path, Selection, int, int], AbstractContextManager[Write]]
+    find: Callable[[Path, int], FoundSentence | None]
+    needs: str | None = None
+
+
+FORMATS = {
+    "parquet": Format(_parquet, _find_parquet, "pyarrow.parquet"),
+    "hdf5": Format(_hdf5, _find_hdf5),
+    "spacy": Format(_docbin, _find_docbin),
+    "safetensors": Format(_safetensors, _find_safetensors, "safetensors.numpy"),
+    "npy": Format(_npy, _find_npy),
 }
+# the ends of names that say the format, and of those the one that a shard's name has
+SUFFIXES = {f".{name}": name for name in FORMATS} | {".h5": "hdf5"}

@@ -192,7 +192,7 @@ def test_refusals(text: Path, output: Path, tmp_path: Path) -> None:
         ((output.parent, output), "a folder without files"),
         (("-", "-", output), "- is given twice"),
         ((text, tmp_path / "gone" / "x.hdf5"), "does not exist"),
-        ((text, tmp_path), "which no earlier command"),
+        ((text, tmp_path), "no earlier command"),
         ((text, "/dev/null"), "is no folder. Expected the name of a folder"),
         ((text, text, "--format", "hdf5"), "the file to write are the same"),
         ((text, tmp_path / "a.npz"), "the end of its name tells no format"),

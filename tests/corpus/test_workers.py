@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,7 @@ from tasks import examples, with_tasks
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import EmbedColumns, embed, workers
 from spacy_elmo.corpus.bilm import BiLMChoice
-from spacy_elmo.corpus.manifest import ShardFacts
-from spacy_elmo.corpus.shards import Shard, ShardSettings, ShardWriter
+from spacy_elmo.corpus.shards import Shard, ShardFacts, ShardSettings, ShardWriter
 from spacy_elmo.corpus.writing import Selection
 from spacy_elmo.errors import CorpusError, ProcessError, SettingsError
 from spacy_elmo.text.stream import Item
@@ -58,19 +58,14 @@ class FailingPool:
         pass
 
 
-@pytest.mark.parametrize(("n_read", "first"), [(8, "shard 1"), (3, "reading")])
-def test_the_first_error_is_raised(n_read: int, first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_error_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fourth shard is waited for before the fifth is read."""
-
-    def shards() -> Iterator[Shard]:
-        yield from (Shard(number, []) for number in range(n_read))
-        raise ValueError("reading")
-
     monkeypatch.setattr(workers, "ProcessPoolExecutor", FailingPool)
-    done: list[Any] = []
-    with pytest.raises(ValueError, match=first):
-        workers.run_workers(shards(), SETTINGS, 2, tmp_path, lambda facts, size: done.append(facts))
-    assert [facts.shard for facts in done] == [0]
+    done, shards = list[int](), (Shard(number, []) for number in range(8))
+    with pytest.raises(ValueError, match="shard 1"):
+        workers.run_workers(shards, SETTINGS, 2, tmp_path, lambda facts, size: done.append(facts.shard))
+    assert done == [0]
+    assert next(shards).number == 4
 
 
 STORE = 80_000_000  # bytes of each node's object store; Ray accepts no less than 75 MB
@@ -136,13 +131,13 @@ def test_a_machine_that_does_not_share_the_folder_is_named(tmp_path: Path) -> No
 def test_a_task_ends_when_its_mark_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer, mark = ShardWriter(SETTINGS), tmp_path / "mark"
     mark.touch()
-    embed_window = writer._embed
+    embed_window = Selection.embed
 
-    def embed_and_delete(documents: list[Any]) -> Any:
+    def embed_and_delete(*given: Any) -> Any:
         mark.unlink()
-        return embed_window(documents)
+        return embed_window(*given)
 
-    monkeypatch.setattr(writer, "_embed", embed_and_delete)
+    monkeypatch.setattr(Selection, "embed", embed_and_delete)
     monkeypatch.setattr(workers, "_cluster_writer", ("command", writer))
     with pytest.raises(CorpusError):
         workers._make_on_cluster([], "command", Shard(0, [Item("a", 1, "text", b"x")]), mark)
@@ -151,52 +146,23 @@ def test_a_task_ends_when_its_mark_is_deleted(tmp_path: Path, monkeypatch: pytes
 
 def test_another_version_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"has spacy-elmo .*\. Expected 0\.0\.1,"):
-        workers._load("0.0.1", SETTINGS, *SETTINGS.bilm.load_arrays())
+        workers._load_of("0.0.1", SETTINGS, *SETTINGS.bilm.load_arrays())
 
 
-class WaitingRay:
-    """A Ray whose first task is finished when it was waited for the fourth time. All of it takes no time."""
+def test_long_waits_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first task is finished when it was waited for the fourth time. All of it takes no time."""
+    waits: list[float] = []
 
-    def __init__(self, total: dict[str, float], free: dict[str, float]) -> None:
-        self.total, self.free = total, free
-        self.now, self.calls = 0.0, 0
+    def wait(tasks: list[str], timeout: float) -> tuple[list[str], list[str]]:
+        waits.append(timeout)
+        return (tasks[:1], tasks[1:]) if len(waits) == 4 else ([], tasks)
 
-    def wait(self, tasks: list[str], timeout: float) -> tuple[list[str], list[str]]:
-        self.now, self.calls = self.now + timeout, self.calls + 1
-        return (tasks[:1], tasks[1:]) if self.calls == 4 else ([], tasks)
-
-    def cluster_resources(self) -> dict[str, float]:
-        return self.total
-
-    def available_resources(self) -> dict[str, float]:
-        return self.free
-
-
-@pytest.mark.parametrize(
-    ("total", "free", "seconds", "says"),
-    [
-        ({}, {}, [10, 30, 70], "a shard needs 1 CPU and 1 GPU, and the Ray cluster has 0 CPU and 0 GPU."),
-        ({"CPU": 8.0}, {"CPU": 8.0}, [10, 30, 70], "the Ray cluster has 8 CPU and 0 GPU."),
-        (
-            {"CPU": 8.0, "GPU": 1.0},
-            {"CPU": 7.0},
-            [70],
-            "2 are being made or wait. .* of which 7 CPU and 0 GPU are free",
-        ),
-    ],
-)
-def test_long_waits_are_told(
-    total: dict[str, float],
-    free: dict[str, float],
-    seconds: list[int],
-    says: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    ray = WaitingRay(total, free)
-    monkeypatch.setattr(time, "monotonic", lambda: ray.now)
+    ray = SimpleNamespace(wait=wait, cluster_resources=lambda: {"CPU": 8.0}, available_resources=lambda: {"CPU": 7.0})
+    monkeypatch.setattr(time, "monotonic", lambda: sum(waits))
+    says = "2 are being made or wait: a shard needs 1 CPU and 1 GPU, .* has 8 CPU and 0 GPU, of which 7 CPU and 0 GPU"
     with pytest.warns(UserWarning, match=says) as told:
         assert workers._finished(ray, ["a", "b"], ("CPU", "GPU")) == ["a"]
-    assert [int(str(one.message).split(" seconds")[0].split()[-1]) for one in told] == seconds
+    assert [int(str(one.message).split(" seconds")[0].split()[-1]) for one in told] == [60, 180, 420]
 
 
 def test_without_ray_the_error_says_what_to_install(
@@ -225,20 +191,20 @@ ACCIDENTS = """
 import os, signal, time
 from pathlib import Path
 import ray
-from spacy_elmo.corpus.shards import ShardWriter
+from spacy_elmo.corpus.writing import Selection
 here = Path(__file__).parent
-embed = ShardWriter._embed
+embed = Selection.embed
 
-def _embed(self, window):
+def embed_or_die(*given):
     if ray.get_runtime_context().get_node_id() == (here / "victim").read_text():
         (here / "reached").write_text(str(os.getpid()))
         time.sleep(600)
     if not (here / "killed").exists():
         (here / "killed").touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return embed(self, window)
+    return embed(*given)
 
-ShardWriter._embed = _embed
+Selection.embed = embed_or_die
 """
 
 
