@@ -133,10 +133,8 @@ def _mix_of(content: Any) -> tuple[tuple[float, ...], float]:
     if not isinstance(content, Mapping) or "w" not in content:
         raise ValueError('no object with "w"')
     weights, gamma = content["w"], content.get("gamma", 1.0)
-    if not isinstance(weights, list | tuple) or not weights:
-        raise ValueError('"w" is no list of numbers')
-    if not all(is_number(value) for value in (*weights, gamma)):
-        raise ValueError('"w" or "gamma" has something else than finite numbers of float32')
+    if not isinstance(weights, list | tuple) or not weights or not all(map(is_number, (*weights, gamma))):
+        raise ValueError('"w" is no list of finite numbers of float32, or "gamma" is no such number')
     return tuple(float(value) for value in weights), float(gamma)
 
 
@@ -174,12 +172,8 @@ def vector_file(format: str, path: Path, selection: Selection, n_layers: int, wi
         yield write_all
         with writing(path, VectorsError):
             stack.close()
-            _sync(temporary)
-
-
-def _sync(path: Path) -> None:
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())
 
 
 ROW_GROUP_BYTES = 64 << 20  # of vectors

@@ -53,7 +53,7 @@ def test_values_that_float16_does_not_have() -> None:
         ({}, r'layers: not the weights of a mix \(no object with "w"\)'),
         ('{"w": ["a"]}', r"mix\.json: not the weights of a mix .*finite numbers"),
         ('[{"w": [0, 1]}, {"w": [1, 0]}]', r"mix\.json: not the weights of a mix .*mixes; keep the one"),
-        ({"w": []}, "no list of numbers"),
+        ({"w": []}, "no list of finite numbers"),
         ({"w": [float("nan"), 0]}, "finite numbers"),
         ({"w": [0, 0], "gamma": float("inf")}, "finite numbers"),
         ({"w": [10**400, 0]}, "finite numbers"),
