@@ -256,7 +256,7 @@ def _lines(
         elif by_line and item.kind == "text" and document.text is not None:
             lines.append(document.text.strip())
         else:
-            lines += [sentence.tokens for sentence in document.sentences]
+            lines += document.sentences
     if by_line:
         for source in sources:
             refuse_empty_lines(

@@ -50,7 +50,7 @@ def evaluate(
     def read_all() -> Iterator[list[str]]:
         fields: Fields = {"text_column": text_column, "text_field": text_field}
         documents = read_documents(text, tokenizer_of(lang), report, **fields)
-        placed = ((document, sentence.tokens) for document in documents for sentence in document.sentences)
+        placed = ((document, sentence) for document in documents for sentence in document.sentences)
         for document, words in islice(placed, sentences):
             places.append((document.source, document.line))
             yield words

@@ -71,7 +71,7 @@ def explore(
         fields: Fields = {"text_column": text_column, "text_field": text_field}
         for document in read_documents(texts, choice.tokenizer(lang), report, **fields):
             sources += [Path(document.source).name] * len(document.sentences)
-            docs += [Doc(nlp.vocab, words=sentence.tokens) for sentence in document.sentences]
+            docs += [Doc(nlp.vocab, words=sentence) for sentence in document.sentences]
         shared.tell_bad_lines(report)
         of_docs = [{"document": name} if len(set(sources)) > 1 else {} for name in sources]
         docs = list(nlp.pipe(docs))

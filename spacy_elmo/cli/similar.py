@@ -68,7 +68,7 @@ def similar(
     tokenizer = choice.tokenizer(lang) if language is not None else None
     report, others = Report(), list[Occurrence]()
     for document in read_documents(text, tokenizer, report, text_column=text_column, text_field=text_field):
-        for words in (sentence.tokens for sentence in document.sentences):
+        for words in document.sentences:
             places = [i for i, it in enumerate(words) if it == word or (ignore_case and it.lower() == word.lower())]
             others += [Occurrence(document.line, words, place) for place in places]
     lines = [one.line for one in others]

@@ -200,7 +200,7 @@ class ShardWriter:
         with ThreadPoolExecutor(1) as beside:
             written: Future[None] | None = None
             for documents, size in windows(items, parse, beside):
-                sentences = [sentence.tokens for document in documents for sentence in document.sentences]
+                sentences = [sentence for document in documents for sentence in document.sentences]
                 vectors = self.settings.selection.embed(self.bilm, sentences)
                 if written:
                     written.result()
@@ -222,7 +222,7 @@ class ShardWriter:
         facts.sentences += len(document.sentences)
         facts.tokens += document.tokens
         most = self.bilm.options.max_characters
-        facts.cut_words += sum(len(too_long(sentence.tokens, most)) for sentence in document.sentences)
+        facts.cut_words += sum(len(too_long(sentence, most)) for sentence in document.sentences)
         return document
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from ..formats.vectors import VectorsWriter, read_vectors
 from ..inference import Embedder
 from ..models.types import is_number
 from ..pipeline.attributes import TOKENS, VECTORS, annotate, key, layers_of, mix_parameters, tokens_of, vectors_of
-from ..text.stream import Document, Sentence
+from ..text.stream import Document
 from ..text.words import line_of
 from .bilm import embed_finite
 
@@ -193,13 +193,15 @@ _COLUMNS = {
 }
 
 
-def _row(document: Document, number: int, sentence: Sentence) -> tuple[Any, ...]:
-    """Return the values of these columns."""
-    text, starts, ends = None, None, None
-    if sentence.offsets is not None:
-        starts, ends = [start for start, _ in sentence.offsets], [end for _, end in sentence.offsets]
-        text = document.text[starts[0] : ends[-1]] if document.text is not None and starts else None
-    return (document.id, document.source, document.line, number, text, sentence.tokens, starts, ends, document.meta)
+def _rows(document: Document) -> Iterator[tuple[Any, ...]]:
+    """Yield the values of these columns for each sentence."""
+    places = document.places()
+    for number, words in enumerate(document.sentences):
+        text, starts, ends = None, None, None
+        if document.text is not None and places is not None:
+            starts, ends = map(list, zip(*places[number]))
+            text = document.text[starts[0] : ends[-1]]
+        yield document.id, document.source, document.line, number, text, words, starts, ends, document.meta
 
 
 @contextmanager
@@ -242,9 +244,8 @@ def _parquet(path: Path, temporary: Path, selection: Selection, n_layers: int, w
 
     def write(document: Document, vectors: Sequence[Array]) -> None:
         nonlocal n_bytes
-        for number, (sentence, array) in enumerate(zip(document.sentences, vectors)):
-            row = (*_row(document, number, sentence), *selection.by_column(array))
-            for column, value in zip(columns.values(), row, strict=True):
+        for row, array in zip(_rows(document), vectors):
+            for column, value in zip(columns.values(), (*row, *selection.by_column(array)), strict=True):
                 column.append(value)
             n_bytes += array.nbytes
             if n_bytes >= ROW_GROUP_BYTES:
@@ -275,7 +276,7 @@ def _hdf5(path: Path, temporary: Path, selection: Selection, n_layers: int, widt
 
         def write(document: Document, vectors: Sequence[Array]) -> None:
             for sentence, array in zip(document.sentences, vectors):
-                writer.write(line_of(sentence.tokens), array)
+                writer.write(line_of(sentence), array)
 
         yield write
 
@@ -290,12 +291,11 @@ def _docbin(path: Path, temporary: Path, selection: Selection, n_layers: int, wi
     mean = np.full(n_layers, 1 / n_layers, np.float32)
 
     def write(document: Document, vectors: Sequence[Array]) -> None:
-        words = [word for sentence in document.sentences for word in sentence.tokens]
-        starts: Any = [i == 0 for sentence in document.sentences for i in range(len(sentence.tokens))]
-        places = [place for sentence in document.sentences for place in sentence.offsets or []]
+        words = list(chain.from_iterable(document.sentences))
+        starts: Any = [i == 0 for sentence in document.sentences for i in range(len(sentence))]
         spaces = None  # the text is not known
-        if len(places) == len(words):
-            spaces = [after[0] > before[1] for before, after in pairwise(places)] + [False]
+        if places := document.places():
+            spaces = [after[0] > before[1] for before, after in pairwise(chain.from_iterable(places))] + [False]
         doc = Doc(vocab, words=words, spaces=spaces, sent_starts=starts)
         user_data: Any = doc.user_data  # spaCy's type stub expects strings
         user_data |= {"source": document.source, "line": document.line, "id": document.id, "meta": document.meta}
@@ -331,7 +331,7 @@ def _safetensors(path: Path, temporary: Path, selection: Selection, n_layers: in
         nonlocal n_bytes
         for number, (sentence, array) in enumerate(zip(document.sentences, vectors)):
             place = {"id": document.id, "source": document.source, "line": document.line, "sentence": number}
-            told = json.dumps({**place, "tokens": sentence.tokens})
+            told = json.dumps({**place, "tokens": sentence})
             n_bytes += len(json.dumps(told))  # the header has the JSON as a string, in which quotes are escaped
             if n_bytes > MOST_BYTES:
                 raise VectorsError(
@@ -340,7 +340,7 @@ def _safetensors(path: Path, temporary: Path, selection: Selection, n_layers: in
                     "or another format, such as Parquet."
                 )
             facts.append(told)
-            lengths.append(len(sentence.tokens))
+            lengths.append(len(sentence))
             for arrays, part in zip(columns.values(), selection.by_column(array)):
                 arrays.append(part[None] if part.ndim == 1 else part)
 

@@ -6,9 +6,9 @@ import json
 import re
 import warnings
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
+from itertools import islice, pairwise
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
@@ -66,30 +66,33 @@ class Item(NamedTuple):
 
 
 @dataclass
-class Sentence:
-    """What the biLM reads at once. offsets: the places of its words in its document's text; None without a text."""
-
-    tokens: list[str]
-    offsets: Offsets | None = None
-
-
-@dataclass
 class Document:
-    """The sentences of an item, of which none is empty.
+    """The words of the sentences of an item, of which none is empty.
 
     text: None if the file had words only. id: what the file calls it. meta: all other fields of its JSON object.
+    offsets: the places of all words in the text, if the file tells them.
     """
 
     source: str
     line: int
-    sentences: list[Sentence]
+    sentences: list[list[str]]
     text: str | None = None
     id: str | None = None
     meta: str | None = None
+    offsets: Offsets | None = None
 
     @property
     def tokens(self) -> int:
-        return sum(len(sentence.tokens) for sentence in self.sentences)
+        return sum(map(len, self.sentences))
+
+    def places(self) -> list[Offsets] | None:
+        """Return the places of the words of each sentence in the text; None if there is no text that has them."""
+        words = [(word, 1) for sentence in self.sentences for word in sentence]
+        found = self.offsets or (None if self.text is None else _places(words, self.text, len(words)))
+        if found is None:
+            return None
+        in_order = iter(found)
+        return [list(islice(in_order, len(sentence))) for sentence in self.sentences]
 
 
 class Fields(TypedDict, total=False):
@@ -229,16 +232,13 @@ def conllu_rows(block: str, first: int = 1) -> Iterator[tuple[re.Match[str], lis
             yield number, columns
 
 
-def conllu_sentence(block: str, first: int = 1) -> tuple[list[Sentence], str | None, str | None]:
-    """Return the sentence of a block of CoNLL-U, its text, and its sent_id; None for what the file does not have.
-
-    The words are the syntactic words: French "du" is "de" and "le", both in the place of "du". first: see conllu_rows.
-    """
+def _read_conllu(document: Document, block: str) -> None:
+    """Read a sentence: the syntactic words. French "du" is "de" and "le", both in the place of "du"."""
     comments = {name: value.strip() for name, value in _COMMENT.findall(block)}
     words: list[str] = []
     forms: list[tuple[str, int]] = []  # what stands in the text, and how many words it is
     inside = 0  # number of the last word of a form that is several words
-    for number, columns in conllu_rows(block, first):
+    for number, columns in conllu_rows(block, document.line):
         if number[2] == ".":  # a word that is not in the text
             continue
         if number[2] == "-":
@@ -248,32 +248,26 @@ def conllu_sentence(block: str, first: int = 1) -> tuple[list[Sentence], str | N
         words.append(columns[1])
         if int(number[1]) > inside:
             forms.append((columns[1], 1))
-    text = comments.get("text")
-    offsets = None if text is None else _offsets(forms, text, len(words))
-    if offsets is not None:
-        offsets = [place for word, place in zip(words, offsets) if word.strip()]
-    return [Sentence(checked_words(words), offsets)], text, comments.get("sent_id")
+    document.sentences, document.id = [checked_words(words)], comments.get("sent_id")
+    document.text = comments.get("text")
+    if document.text is not None and len(document.sentences[0]) == len(words):
+        document.offsets = _places(forms, document.text, len(words))
 
 
-def _offsets(forms: list[tuple[str, int]], text: str, n_words: int) -> Offsets | None:
-    offsets: Offsets = []
-    place = 0
+def _places(forms: list[tuple[str, int]], text: str, n_words: int) -> Offsets | None:
+    """Return the places of words in a text. forms: what stands there in their order, and how many words each is."""
+    places: Offsets = []
+    end = 0
     for form, n in forms:
-        start = text.find(form, place)
-        if start < 0 or len(offsets) + n > n_words:  # a short line may state a range of a billion words
+        start = text.find(form, end)
+        if start < 0 or len(places) + n > n_words:  # a short line may state a range of a billion words
             return None
-        place = start + len(form)
-        offsets += [(start, place)] * n
-    return offsets if len(offsets) == n_words else None
+        end = start + len(form)
+        places += [(start, end)] * n
+    return places if len(places) == n_words else None
 
 
 _ENDS = frozenset(Sentencizer.default_punct_chars)
-_WORD = re.compile(r"\S+")
-
-
-def _words_at_blanks(text: str) -> tuple[list[str], Offsets]:
-    matches = list(_WORD.finditer(text))
-    return [match[0] for match in matches], [match.span() for match in matches]
 
 
 class Parser:
@@ -283,18 +277,10 @@ class Parser:
     docs: whether a text is a document of several sentences, which are found by their punctuation; false: a text is one
         sentence. Sentence boundaries in a .spacy file are used in both cases.
     text_field: of JSON lines; None: "tokens" or "text".
-    places: whether the places of words in a text are found, which takes four times as long at blanks.
     """
 
-    def __init__(
-        self, tokenizer: Tokenize | None, docs: bool = False, text_field: str | None = None, places: bool = True
-    ) -> None:
-        self._split: Callable[[str], tuple[list[str], Offsets | None]]
-        self._split = _words_at_blanks if tokenizer is None else tokenizer.words_and_offsets
-        if not places:
-            split = str.split if tokenizer is None else tokenizer
-            self._split = lambda text: (split(text), None)
-        self._docs, self._text_field = docs, text_field
+    def __init__(self, tokenizer: Tokenize | None, docs: bool = False, text_field: str | None = None) -> None:
+        self._split, self._docs, self._text_field = tokenizer or str.split, docs, text_field
 
     def __call__(self, item: Item) -> Document | None:
         """Return the document of an item; None if it has no word. Raises Unusable if it can't be used."""
@@ -307,9 +293,9 @@ class Parser:
         source = item.source.encode("utf8", "surrogateescape").decode("utf8", "backslashreplace")
         document = Document(source, item.line, [])
         if item.kind == "conllu":
-            document.sentences, document.text, document.id = conllu_sentence(text, item.line)
+            _read_conllu(document, text)
         elif item.kind == "words":
-            document.sentences = [Sentence(checked_words(json.loads(text)))]
+            document.sentences = [checked_words(json.loads(text))]
         elif item.kind == "doc":
             self._read_doc(document, json.loads(text))
         elif item.kind == "json":
@@ -320,23 +306,23 @@ class Parser:
             _add_fields(document, others)
         else:
             self._read_text(document, text.rstrip("\r\n"))
-        document.sentences = [sentence for sentence in document.sentences if sentence.tokens]
+        document.sentences = [sentence for sentence in document.sentences if sentence]
         return document if document.sentences else None
 
     def _read_text(self, document: Document, text: str) -> None:
         document.text = text
-        document.sentences = self._sentences(*self._split(encodable(text)))
+        document.sentences = self._sentences(self._split(encodable(text)))
 
     def _read_record(self, document: Document, record: dict[str, Any]) -> None:
         name = self._text_field or "text"
         read, found = {name}, None if self._text_field else _record_tokens(record)
         if found is not None:
-            words, places, starts = found
+            words, document.offsets, starts = found
             read = {"tokens"}
-            if places is not None:
+            if document.offsets is not None:
                 document.text = encodable(record["text"])
                 read = {"tokens", "text", "sents"}
-            document.sentences = self._sentences(words, places, starts)
+            document.sentences = self._sentences(words, starts)
         elif not is_missing(text := record.get(name)):
             if not isinstance(text, str):
                 raise Unusable(f'"{name}" is no string')
@@ -347,23 +333,17 @@ class Parser:
 
     def _read_doc(self, document: Document, record: dict[str, Any]) -> None:
         words, spaces, ends = record["words"], record["spaces"], record["ends"]
-        kept = [i for i, word in enumerate(words) if word and not word.isspace()]
-        offsets: Offsets | None = None
         if spaces is not None:
             document.text = "".join(word + " " * space for word, space in zip(words, spaces))
-            starts = [0, *accumulate(len(word) + space for word, space in zip(words, spaces))]
-            offsets = [(starts[i], starts[i] + len(words[i])) for i in kept]
-        first = None if ends is None else [bisect_left(kept, start) for start in [0, *ends[:-1]]]
-        document.sentences = self._sentences(checked_words(words[i] for i in kept), offsets, first)
+        kept = [i for i, word in enumerate(words) if word and not word.isspace()]
+        starts = None if ends is None else [bisect_left(kept, start) for start in [0, *ends[:-1]]]
+        document.sentences = self._sentences(checked_words(words[i] for i in kept), starts)
 
-    def _sentences(self, words: list[str], offsets: Offsets | None, starts: list[int] | None = None) -> list[Sentence]:
+    def _sentences(self, words: list[str], starts: list[int] | None = None) -> list[list[str]]:
         """Return the sentences of a document. starts: the number of the first word of each, if it is known."""
         if starts is None:
             starts = sentence_starts(words) if self._docs else [0]
-        return [
-            Sentence(words[start:end], None if offsets is None else offsets[start:end])
-            for start, end in pairwise([*starts, len(words)])
-        ]
+        return [words[start:end] for start, end in pairwise([*starts, len(words)])]
 
 
 def _json_record(line: str, text_field: str | None) -> dict[str, Any]:
@@ -472,7 +452,7 @@ def read_documents(
     text_field: str | None = None,
     output: Name | None = None,
 ) -> Iterator[Document]:
-    """Yield the documents of inputs (see `text_files`), without the places of words, while they are read.
+    """Yield the documents of inputs (see `text_files`), while they are read.
 
     tokenizer, text_field: as of `Parser`. text_column: as of `read_items`. output: as of `find_files`.
     report: its counts are raised. Lines that can't be used are left out, and counted there.
@@ -481,7 +461,7 @@ def read_documents(
     the end if there was no sentence.
     """
     items = read_items(text_files(inputs, output), text_column)
-    parser = Parser(tokenizer, text_field=text_field, places=False)
+    parser = Parser(tokenizer, text_field=text_field)
     return _counted(items, parser, report or Report(), inputs)
 
 
@@ -533,4 +513,4 @@ def read_sentences(
     report and all others: as of `read_documents`. Raises what that raises, and CorpusError if the language is unknown.
     """
     documents = read_documents(inputs, tokenizer_of(language), report, output=output, **fields)
-    return (sentence.tokens for document in documents for sentence in document.sentences)
+    return (sentence for document in documents for sentence in document.sentences)

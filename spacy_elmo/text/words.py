@@ -102,18 +102,13 @@ class Tokenize:
 
     def __call__(self, text: str) -> list[str]:
         """Return the words of a text. Raises Unusable if it can't be tokenised."""
-        return self.words_and_offsets(text)[0]
-
-    def words_and_offsets(self, text: str) -> tuple[list[str], Offsets]:
-        """Return the words of a text, and the places of each in it: of its first character, and after its last one."""
         if len(text) > _LONGEST:
             raise Unusable(f"more than {_LONGEST:,} characters to be tokenised")
         self._read += len(text)
         if self._read > RENEWED_AFTER:
             self._nlp, self._read = self._load(), len(text)
         # spaCy refuses subclasses of str, such as those that numpy has
-        tokens = [token for token in self._nlp.tokenizer(str(encodable(text))) if not token.is_space]
-        return [token.text for token in tokens], [(token.idx, token.idx + len(token)) for token in tokens]
+        return [token.text for token in self._nlp.tokenizer(str(encodable(text))) if not token.is_space]
 
 
 def blank(language: str) -> Language:

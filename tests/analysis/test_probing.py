@@ -1,5 +1,6 @@
 """Labels of tokens by the name of an attribute."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -216,41 +217,28 @@ def test_docs(tmp_path: Path) -> None:
 
 
 def test_refusals(tmp_path: Path) -> None:
-    doc = Doc(Vocab(), words=["Go"], tags=["VB"])
-    tagged = write(tmp_path / "tagged.spacy", doc)
-    with pytest.raises(CorpusError, match=r"tagged\.spacy: no token has a value of the attribute 'upos'"):
-        read(tagged)
-    for empty in (write(tmp_path / "none.spacy"), write(tmp_path / "blank.spacy", Doc(Vocab(), words=[" "]))):
-        with pytest.raises(CorpusError, match="no words"):
-            read(empty)
-    with pytest.raises(CorpusError, match=r"gone: no such file\. Expected an annotated corpus"):
-        read(tmp_path / "gone")
-    text = tmp_path / "a.txt"
-    text.write_text("a")
-    with pytest.raises(CorpusError, match=r"a\.txt: not a \.spacy or \.conllu file"):
-        read(text)
-    tagged.write_bytes(tagged.read_bytes()[:-4])
-    with pytest.raises(CorpusError, match=r"tagged\.spacy: damaged"):
-        read(tagged, "tag")
-    bad = tmp_path / "bad.conllu"
-    bad.write_text("1\tword\n\n")
-    with pytest.raises(
-        CorpusError, match=r"bad\.conllu, the sentence at line 1: .* 10 columns divided by tabs: '1\\tword'"
+    tagged = write(tmp_path / "tagged.spacy", Doc(Vocab(), words=["Go"], tags=["VB"]))
+    (tmp_path / "a.txt").write_text("a")
+    write(tmp_path / "none.spacy")
+    write(tmp_path / "blank.spacy", Doc(Vocab(), words=[" "]))
+    (tmp_path / "cut.spacy").write_bytes(tagged.read_bytes()[:-4])
+    bad = "bad.conllu, the sentence at line"
+    for name, text, message in (
+        ("tagged.spacy", None, "tagged.spacy: no token has a value of the attribute 'upos'"),
+        ("none.spacy", None, "no words"),
+        ("blank.spacy", None, "no words"),
+        ("gone", None, "gone: no such file. Expected an annotated corpus"),
+        ("a.txt", None, "a.txt: not a .spacy or .conllu file"),
+        ("cut.spacy", None, "cut.spacy: damaged"),
+        ("bad.conllu", "1\tword\n\n", f"{bad} 1: no line of CoNLL-U, which has 10 columns divided by tabs: '1\\tword'"),
+        ("bad.conllu", CONLLU.replace("4\t.", "x\t."), f"{bad} 1: line 7 is no line of CoNLL-U"),
+        ("bad.conllu", CONLLU.replace("VERB", "FOO"), f"{bad} 9: "),
+        ("bad.conllu", f"{CONLLU}1\tx\0\n\n", f"{bad} 11: a NUL character. Correct or remove it"),
     ):
-        read(bad)
-    bad.write_text(CONLLU.replace("4\t.", "x\t."))
-    with pytest.raises(
-        CorpusError, match=r"bad\.conllu, the sentence at line 1: line 7 is no line of CoNLL-U.* Correct or remove it"
-    ):
-        read(bad)
-    bad.write_text(CONLLU.replace("VERB", "FOO"))
-    with pytest.raises(CorpusError, match=r"bad\.conllu, the sentence at line 9: .*FOO"):
-        read(bad)
-    bad.write_text(f"{CONLLU}1\tx\0\n\n")
-    with pytest.raises(
-        CorpusError, match=r"bad\.conllu, the sentence at line 11: a NUL character\. Correct or remove it"
-    ):
-        read(bad)
+        if text is not None:
+            (tmp_path / name).write_text(text)
+        with pytest.raises(CorpusError, match=re.escape(message)):
+            read(tmp_path / name)
 
 
 def vector(layer: int, words: Sequence[str], place: int) -> Sequence[float]:

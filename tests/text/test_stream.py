@@ -22,7 +22,6 @@ from spacy_elmo.text.stream import (
     Item,
     Parser,
     Report,
-    conllu_sentence,
     docs_in,
     read_items,
     read_sentences,
@@ -42,7 +41,12 @@ def parsed(paths: Sequence[Path | str], parser: Parser = BLANKS, column: str | N
 
 
 def words(documents: list[Document]) -> list[list[str]]:
-    return [sentence.tokens for document in documents for sentence in document.sentences]
+    return [sentence for document in documents for sentence in document.sentences]
+
+
+def in_text(document: Document) -> list[list[str]]:
+    """What stands in the text at the places of the words."""
+    return [[(document.text or "")[start:end] for start, end in each] for each in document.places() or []]
 
 
 def test_sizes(tmp_path: Path) -> None:
@@ -59,9 +63,7 @@ def test_tokens_have_places_in_their_text() -> None:
         document = parser(Item("a", 1, "text", text.encode()))
         assert document is not None
         assert document.text == text
-        for sentence in document.sentences:
-            assert sentence.offsets is not None
-            assert [text[start:end] for start, end in sentence.offsets] == sentence.tokens
+        assert in_text(document) == document.sentences
     assert words([ENGLISH(Item("a", 1, "text", text.encode()))]) == [  # type: ignore[list-item]
         ["It", "is", "n't", "raining", "."],
         ["Stop", "!"],
@@ -107,8 +109,7 @@ def test_json_lines(record: dict, sentences: list[str], text: bool, name: str | 
     assert list(map(" ".join, words([document]))) == sentences
     assert (document.id, document.meta) == (name, None if meta is None else json.dumps(meta))
     assert document.text == (record["text"] if text else None)
-    for sentence in document.sentences if text else ():
-        assert [record["text"][start:end] for start, end in sentence.offsets or ()] == sentence.tokens
+    assert in_text(document) == (document.sentences if text else [])
 
 
 def test_a_field_of_json_lines() -> None:
@@ -227,7 +228,7 @@ def test_conllu(tmp_path: Path) -> None:
     first, second = parsed([path])
     assert words([first, second]) == [["Il", "va", "à", "le", "marché", "."], ["Yes"]]
     assert (first.id, first.text, second.id, second.text, second.line) == ("s1", "Il va au marché.", None, None, 12)
-    assert first.sentences[0].offsets == [(0, 2), (3, 5), (6, 8), (6, 8), (9, 15), (15, 16)]
+    assert first.places() == [[(0, 2), (3, 5), (6, 8), (6, 8), (9, 15), (15, 16)]]
 
 
 def test_docs_without_boundaries(tmp_path: Path) -> None:
@@ -243,11 +244,9 @@ def test_docs_without_boundaries(tmp_path: Path) -> None:
         unknown, spaced = parsed([tmp_path / "a.spacy"], parser)
         assert [words([unknown]), words([spaced])] == split
         assert unknown.text is None
-        assert all(sentence.offsets is None for sentence in unknown.sentences)
+        assert unknown.places() is None
         assert spaced.text == "A dog.\nYes."
-        for sentence in spaced.sentences:
-            assert sentence.offsets is not None
-            assert [spaced.text[start:end] for start, end in sentence.offsets] == sentence.tokens
+        assert in_text(spaced) == spaced.sentences
 
 
 def test_sentences_without_words_are_left_out(tmp_path: Path) -> None:
@@ -276,22 +275,19 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
             text_files(sources)
 
 
-def block(text: str | None, *rows: str) -> str:
-    """The lines of a sentence. rows: number and form of each, with a blank between them."""
-    comments = [] if text is None else [f"# text = {text}"]
-    return "\n".join([*comments, *("\t".join([*row.split(" ", 1), "_"]) for row in rows), ""])
-
-
-def read(text: str | None, *rows: str) -> tuple[list[str], Offsets | None]:
-    [sentence], found, _ = conllu_sentence(block(text, *rows))
-    assert found == text
-    return sentence.tokens, sentence.offsets
+def read(text: str | None, *rows: str, end: str = "\n") -> tuple[list[str], list[Offsets] | None]:
+    """Read a sentence of CoNLL-U. rows: number and form of each, with a blank between them."""
+    lines = [f"# text = {text}"] * (text is not None) + ["\t".join([*row.split(" ", 1), "_"]) for row in rows]
+    document = BLANKS(Item("a", 1, "conllu", "".join(line + end for line in lines).encode()))
+    assert document is not None
+    assert document.text == text
+    return document.sentences[0], document.places()
 
 
 def test_a_word_with_blanks_is_one_word_in_its_place() -> None:
     assert read("about 20 000 men", "1 about", "2 20 000", "3 men") == (
         ["about", "20 000", "men"],
-        [(0, 5), (6, 12), (13, 16)],
+        [[(0, 5), (6, 12), (13, 16)]],
     )
 
 
@@ -306,17 +302,16 @@ def test_a_word_with_blanks_is_one_word_in_its_place() -> None:
     ],
 )
 def test_words_that_are_not_in_the_text_have_no_places(text: str | None, rows: list[str]) -> None:
-    tokens, offsets = read(text, *rows)
+    tokens, places = read(text, *rows)
     assert tokens == [row.split(" ")[1] for row in rows if "-" not in row]
-    assert offsets is None
+    assert places is None
 
 
 def test_what_ends_a_line() -> None:
     """What ends it in Python's text files, though Python's splitlines knows more separators."""
     for separator in ("\u2028", "\x85", "\x0c", "\x1c"):
-        assert read(f"one{separator}two", "1 one", "2 two") == (["one", "two"], [(0, 3), (4, 7)])
-    [sentence], text, name = conllu_sentence("# sent_id = s\r\n# text = A dog\r\n1\tA\r\n2\tdog\r\n")
-    assert (text, name, sentence.tokens, sentence.offsets) == ("A dog", "s", ["A", "dog"], [(0, 1), (2, 5)])
+        assert read(f"one{separator}two", "1 one", "2 two") == (["one", "two"], [[(0, 3), (4, 7)]])
+    assert read("A dog", "1 A", "2 dog", end="\r\n") == (["A", "dog"], [[(0, 1), (2, 5)]])
 
 
 @pytest.mark.parametrize("line", ["1", "one\tone\t_", "1_\tone\t_", ""])

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import spacy
-from spacy.tokens import Doc
 
 from spacy_elmo.text import words as module
 from spacy_elmo.text.words import Tokenize, Unusable, blank, checked_words, decode_line, words_of
@@ -16,14 +15,6 @@ from spacy_elmo.text.words import Tokenize, Unusable, blank, checked_words, deco
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenize:
     return Tokenize(partial(blank, "xx"))
-
-
-def test_places_of_words_inside_a_token() -> None:
-    """A token with blanks is one word, as in the pipeline: here all but the first letter is one."""
-    nlp = spacy.blank("xx")
-    nlp.tokenizer = lambda text: Doc(nlp.vocab, words=["x", text[2:]], spaces=[True, False])
-    assert Tokenize(lambda: nlp).words_and_offsets("x b cc") == (["x", "b cc"], [(0, 1), (2, 6)])
-    assert Tokenize(lambda: nlp)("x b cc") == ["x", "b cc"]
 
 
 def test_the_longest_text(tokenizer: Tokenize, monkeypatch: pytest.MonkeyPatch) -> None:
