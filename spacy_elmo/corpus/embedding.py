@@ -45,7 +45,7 @@ class Output(NamedTuple):
     single: bool
 
     @classmethod
-    def of(cls, path: str | Path, format: str | None, sharded: bool) -> Output:
+    def of(cls, path: Name, format: str | None, sharded: bool) -> Output:
         """Return what a path and a format mean (see `embed`). sharded: whether a size of shards was given."""
         path = expanded(path)
         told = None if path.is_dir() else SUFFIXES.get(path.suffix.lower())
