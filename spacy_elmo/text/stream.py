@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import spacy
 from spacy.lang.lex_attrs import is_punct
@@ -22,9 +22,6 @@ from ..errors import SOURCE_DAMAGED, CorpusError, PlainTextWarning, StandardInpu
 from ..formats.paths import EXPECTED, Name
 from .files import LONGEST_LINE, STANDARD_INPUT, TextFile, kind_of, lines_of, opened, text_files, unpacked
 from .tables import Part, column_words, conllu_blocks, table_rows
-
-if TYPE_CHECKING:
-    from typing import Unpack  # of Python 3.11
 from .words import (
     Offsets,
     Tokenize,
@@ -504,13 +501,15 @@ def read_sentences(
     language: str | None = None,
     report: Report | None = None,
     *,
+    text_column: str | None = None,
+    text_field: str | None = None,
     output: Name | None = None,
-    **fields: Unpack[Fields],
 ) -> Iterator[list[str]]:
     """Yield the words of each sentence of inputs (docs/pretraining.md, "The text"), while they are read.
 
     language: of the spaCy tokenizer that splits text; None: text is split at blanks, as str.split does.
     report and all others: as of `read_documents`. Raises what that raises, and CorpusError if the language is unknown.
     """
+    fields: Fields = {"text_column": text_column, "text_field": text_field}
     documents = read_documents(inputs, tokenizer_of(language), report, output=output, **fields)
     return (sentence for document in documents for sentence in document.sentences)
