@@ -78,13 +78,6 @@ def test_a_frame_without_a_word_has_the_types_of_others(sentence: bool, dtype: s
     assert found["elmo"].dtype == (dtype if sentence else object)
 
 
-def test_words_that_are_missing_or_blank() -> None:
-    """None and NaN are texts without words, and an empty token is no word."""
-    found = COLUMNS()({"text": [None, float("nan"), ["", "a", " "], "a"]})
-    assert list(found["tokens"]) == [[], [], ["a"], ["a"]]
-    np.testing.assert_allclose(found["vectors"][2], found["vectors"][3], atol=1e-6)
-
-
 def test_threads_load_the_bilm_once(monkeypatch: pytest.MonkeyPatch) -> None:
     loads, load = [], BiLMChoice.load
 
