@@ -20,7 +20,6 @@ from spacy.vocab import Vocab
 from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import EmbedColumns, embed, find_sentence, writing
 from spacy_elmo.corpus.bilm import BiLMChoice
-from spacy_elmo.corpus.embedding import shard_bytes
 from spacy_elmo.corpus.shards import MANIFEST, SKIPPED, Summary
 from spacy_elmo.errors import CorpusError, ElmoError, NotEmbeddedError, SettingsError, VectorsError, WeightsError
 from spacy_elmo.pipeline.attributes import layers_of, vectors_of
@@ -248,7 +247,7 @@ def test_damaged_manifests(text: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     shard(text, out)
     settings = (out / MANIFEST).read_bytes().splitlines()[0]
-    for line in (b"{", b"null", b"[1]", "\N{SNOWMAN}".encode(), b'{"shard": 0, "new": 1}'):
+    for line in (b"{", b"null", b'{"shard": 0, "new": 1}'):
         (out / MANIFEST).write_bytes(b"\n".join([settings, line, b""]))
         with pytest.raises(CorpusError, match=r"out: damaged, .*Expected its output"):
             find_sentence(out, 0)
@@ -268,7 +267,6 @@ def test_a_folder_without_a_finished_shard_binds_nothing(text: Path, tmp_path: P
     n_shards = shard(text, tmp_path / "out", shard_size=200, format="npy", sentence=True).shards
     assert {path.suffix for path in (tmp_path / "out" / "shards").iterdir()} == {".npy"}
     assert shard(text, tmp_path / "out", shard_size=None, format="npy", sentence=True).resumed == n_shards
-    assert shard_bytes(ElmoEmbedder().options) < 300_000
 
 
 def test_bad_lines_are_listed(text: Path, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_csv_as_pandas_reads_it(end: str, tmp_path: Path) -> None:
     """Fields of all kinds, written by the csv module with the quotes that are needed."""
     pandas = pytest.importorskip("pandas")
     rng = random.Random(1)
-    for _ in range(200):
+    for _ in range(60):
         names = ["id", "text", "x"][: rng.randint(2, 3)]
         out = io.StringIO()
         # the module leaves a carriage return without quotes if it does not end lines
@@ -72,7 +72,7 @@ def test_csv_as_pandas_reads_it(end: str, tmp_path: Path) -> None:
 def test_tsv_as_pandas_reads_it_without_quotes(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     rng = random.Random(2)
-    for _ in range(200):
+    for _ in range(60):
         rows = [
             [field.replace("\t", "").replace("\n", "").replace("\r", "") for field in fields(rng, 2)] for _ in range(9)
         ]
@@ -108,7 +108,7 @@ def test_bad_rows_are_alone(tmp_path: Path) -> None:
         "a," + "x" * 400 + "\n": "more than 300 bytes",
     }
     for text, reason in bad_rows.items():
-        for _ in range(10):
+        for _ in range(5):
             rows = [f'"say ""{i}""\nand go",{i}\n' if rng.random() < 0.5 else f"word {i},{i}\n" for i in range(8)]
             at = rng.randint(0, 8)
             before = 2 + sum(row.count("\n") for row in rows[:at])
