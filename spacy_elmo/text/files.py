@@ -138,6 +138,7 @@ _SIGNATURES = {
     b"{\\rtf": "an RTF document",
     b"\xd0\xcf\x11\xe0": "a document of an old Microsoft Office",
     b"PK\x03\x04": "a zip archive, or a document of Word, Excel or LibreOffice",
+    b"7z\xbc\xaf": "a 7z archive",
     b"\x1f\x8b": "packed with gzip: give it a name that ends in .gz",
     b"\xfd7zXZ": "packed with xz: give it a name that ends in .xz",
     b"\x28\xb5\x2f\xfd": "packed with zstd: give it a name that ends in .zst",
@@ -145,10 +146,24 @@ _SIGNATURES = {
     b"\xff\xd8\xff": "an image (JPEG)",
     b"\x89HDF": "an HDF5 file",
     b"\x93NUMPY": "an array of numpy",
-    b"BZh91AY&SY": "packed with bzip2: give it a name that ends in .bz2",
-    b"PAR1\x15": "a Parquet file: embed the DataFrame of it with EmbedColumns, or write its texts to a .csv file",
+    b"\x7fELF": "a program",
     b"\xff\xfe": "text in UTF-16: convert it to UTF-8, for example with iconv",
     b"\xfe\xff": "text in UTF-16: convert it to UTF-8, for example with iconv",
+}
+# Those that a text may begin with, too: they count if there is a control character.
+_SIGNATURES_OF_LETTERS = {
+    b"BZh": "packed with bzip2: give it a name that ends in .bz2",
+    b"Rar!\x1a": "a rar archive",
+    b"GIF87a": "an image (GIF)",
+    b"GIF89a": "an image (GIF)",
+    b"II*\0": "an image (TIFF)",
+    b"MM\0*": "an image (TIFF)",
+    b"OggS\0": "a sound",
+    b"ID3\3": "a sound",
+    b"ID3\4": "a sound",
+    b"PAR1\x15": "a Parquet file: embed the DataFrame of it with EmbedColumns, or write its texts to a .csv file",
+    b"ARROW1\0": "an Arrow file",
+    b"SQLite format 3\0": "an SQLite database",
 }
 _HEAD = 1 << 10  # bytes that are looked at
 _CONTROL = bytes({*range(32), 127} - set(b"\t\n\r\f\v\x1b"))
@@ -156,12 +171,13 @@ _CONTROL = bytes({*range(32), 127} - set(b"\t\n\r\f\v\x1b"))
 
 def _what(head: bytes) -> str | None:
     """Return what a file is that begins with these bytes, if it is no text in UTF-8."""
-    for signature, what in _SIGNATURES.items():
-        if head.startswith(signature):
-            return what
+    n_control = len(head) - len(head.translate(None, _CONTROL))
+    for signatures in (_SIGNATURES, _SIGNATURES_OF_LETTERS if n_control else {}):
+        for signature, what in signatures.items():
+            if head.startswith(signature):
+                return what
     if head[257:262] == b"ustar":
         return "a tar archive: give the files in it"
-    n_control = len(head) - len(head.translate(None, _CONTROL))
     if len(head) >= 64 and n_control > len(head) / 20:
         return "text in UTF-16 without its mark, or no text at all" if head.count(0) > len(head) / 5 else "no text"
     return None

@@ -45,15 +45,21 @@ def table_rows(lines: Iterable[bytes | None], name: str, suffix: str, column: st
             f"{name}: {problem}. Expected {shown(column)} among its columns, once: name another one with --text-column "
             "(text_column)."
         )
+    names: list[str] = []
+    for each in header:  # as pandas names columns that are there twice
+        others = (f"{each}.{k}" for k in range(1, len(header) + 1))
+        names.append(
+            next(name for name in others if name not in names and name not in header) if each in names else each
+        )
     for number, fields in records:
         if isinstance(fields, Unusable):
             yield number, None, str(fields)
         elif len(fields) <= 1 and not "".join(fields).strip():
             yield number, b"", ""
-        elif len(fields) != len(header):
-            yield number, None, f"{len(fields)} fields. Expected {len(header)}, as in the first line"
+        elif len(fields) != len(names):
+            yield number, None, f"{len(fields)} fields. Expected {len(names)}, as in the first line"
         else:
-            values = dict(zip(header, fields))
+            values = dict(zip(names, fields))
             yield number, json.dumps([values.pop(column), values]).encode(), ""
 
 

@@ -18,7 +18,7 @@ import pytest
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.formats.paths import find_files
 from spacy_elmo.text import files as module
-from spacy_elmo.text.files import kind_of, lines_of, opened, text_files
+from spacy_elmo.text.files import kind_of, lines_of, opened, text_files, unpacked
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,23 @@ def test_a_folder_that_can_not_be_listed(tmp_path: Path, monkeypatch: pytest.Mon
         find_files(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"\n", [b"\n"]),
+        (b"ab\r\nc\rd", [b"ab\r\n", b"c\r", b"d"]),
+        (b"a\r\r\nb\r", [b"a\r", b"\r\n", b"b\r"]),
+        (b"1234\n12345\n12345", [b"1234\n", None, None]),
+        (b"123456789\n\n1", [None, b"\n", b"1"]),
+        (b"1234567890123\n1\n", [None, b"1\n"]),
+    ],
+)
+def test_lines(content: bytes, lines: list[bytes | None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_LINE", 4)
+    assert list(lines_of(io.BytesIO(content))) == lines
+
+
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 100])
 def test_lines_are_those_of_pythons_text_files(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the blocks end that are read at once."""
@@ -86,6 +103,15 @@ def test_lines_are_those_of_pythons_text_files(block: int, monkeypatch: pytest.M
                 assert line.decode().removesuffix("\n").removesuffix("\r") == text.removesuffix("\n")
 
 
+def test_packed_files(tmp_path: Path) -> None:
+    """The end of the name counts, in capitals too."""
+    packers = {".gz": gzip.compress, ".BZ2": bz2.compress, ".Xz": lzma.compress}
+    for suffix, pack in packers.items():
+        (tmp_path / f"a.txt{suffix}").write_bytes(pack(b"one\ntwo\n"))
+        with unpacked(tmp_path / f"a.txt{suffix}") as file:
+            assert file.read() == b"one\ntwo\n"
+
+
 def not_text() -> dict[str, bytes]:
     """Files that are no text, under the names of texts, and a word of what is told of each."""
     zipped, tar, array = io.BytesIO(), io.BytesIO(), io.BytesIO()
@@ -105,6 +131,7 @@ def not_text() -> dict[str, bytes]:
         "PDF": b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n1 0 obj\n",
         "PNG": b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
         "JPEG": b"\xff\xd8\xff\xe0\0\x10JFIF\0",
+        "GIF": b"GIF89a\1\0\1\0",
         "Parquet": b"PAR1\x15\x04\x15\x10",
         "HDF5": b"\x89HDF\r\n\x1a\n\0\0",
         "UTF-16": "The cat sat.\n".encode("utf-16"),
