@@ -1,7 +1,5 @@
 """A cache of layers in memory and in a file."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sqlite3
@@ -13,7 +11,6 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import CacheError, CacheWarning
 from ..formats.paths import expanded, refuse_address
@@ -23,10 +20,9 @@ from .engine import Layers
 _SHAPE = struct.Struct("<3q")
 APPLICATION_ID, VERSION = 0x654C4D6F, 1
 _TABLE = "CREATE TABLE IF NOT EXISTS layers (key BLOB PRIMARY KEY, shape BLOB, crc INTEGER, data BLOB)"
-# Older versions of SQLite accept at most 999 values in a query, and blobs of at most 1e9 bytes.
-_MAX_KEYS_PER_QUERY, _MAX_BYTES = 500, 2**29
+_MAX_BYTES = 2**29  # older versions of SQLite accept blobs of at most 1e9 bytes
 # An SQLite error's text can have bytes of a damaged file, which Python may not decode.
-_PROBLEMS = (sqlite3.Error, UnicodeDecodeError, MemoryError)
+_PROBLEMS = (sqlite3.Error, UnicodeDecodeError, MemoryError, OSError)
 _TIMEOUT = 60.0  # seconds to wait for another process that has locked the file
 
 _LOCK = fork_lock()  # shared by all caches; each holds it only while it copies some arrays
@@ -68,7 +64,7 @@ class LayerCache:
         """Return the number of arrays in memory."""
         return len(self._memory)
 
-    def __reduce__(self) -> tuple[type[LayerCache], tuple[int, str | None], dict[str, bool]]:
+    def __reduce__(self) -> "tuple[type[LayerCache], tuple[int, str | None], dict[str, bool]]":
         return LayerCache, (self.max_bytes, self.path), {"is_open": self.is_open}
 
     def open(self) -> None:
@@ -87,40 +83,35 @@ class LayerCache:
         if self._file is not None:
             self._file.read([])
 
-    def get(self, keys: Sequence[bytes]) -> list[Layers | None]:
-        """Return the array of each key, *Shape:* (layers, words, width), read-only; None if there is none.
+    def get(self, keys: Iterable[bytes]) -> dict[bytes, Layers]:
+        """Return the arrays of those keys that are in the cache, *Shape:* (layers, words, width), read-only.
 
         Raises CacheError if the file cannot be read.
         """
-        cached = [self._memory.get(key) for key in keys]
-        missing = {key for key, layers in zip(keys, cached) if layers is None}
-        if self._file is None or not missing:
-            return cached
-        read = self._file.read(sorted(missing))
-        self._add_to_memory(read.items())
-        return [read.get(key) if layers is None else layers for key, layers in zip(keys, cached)]
+        found = {key: layers for key in keys if (layers := self._memory.get(key)) is not None}
+        missing = sorted(set(keys) - found.keys())
+        if self._file is not None and missing:
+            read = self._file.read(missing)
+            self._add_to_memory(read)
+            found |= read
+        return found
 
-    def put(self, keys: Sequence[bytes], arrays: Sequence[Layers]) -> None:
-        """Add copies of arrays, *Shape:* (layers, words, width), to the cache.
-
-        Raises CacheError if the file is something else.
-        """
-        items = dict(zip(keys, arrays))
-        self._add_to_memory(items.items())
+    def put(self, arrays: Mapping[bytes, Layers]) -> None:
+        """Add copies of arrays by key, *Shape:* (layers, words, width). Raises CacheError as `LayersFile.write`."""
+        self._add_to_memory(arrays)
         if self._file is not None:
-            self._file.write(items)
+            self._file.write(arrays)
 
-    def _add_to_memory(self, items: Iterable[tuple[bytes, Layers]]) -> None:
+    def _add_to_memory(self, arrays: Mapping[bytes, Layers]) -> None:
         with _LOCK:
-            for key, layers in items:
-                size = layers.size * np.dtype(np.float32).itemsize
+            for key, layers in arrays.items():
                 if key in self._memory:
                     continue
-                if self.nbytes + size <= self.max_bytes:
-                    copied = np.array(layers, np.float32, order="C")
+                if self.nbytes + layers.nbytes <= self.max_bytes:
+                    copied = layers.copy()
                     copied.setflags(write=False)
                     self._memory[key] = copied
-                    self.nbytes += size
+                    self.nbytes += layers.nbytes
                 elif self._file is None and self.max_bytes and not self._has_warned:
                     self._has_warned = True
                     warnings.warn(
@@ -133,7 +124,7 @@ class LayerCache:
 
 
 class LayersFile:
-    """Arrays by key in an SQLite file. An array that was written is never changed.
+    """Arrays by key in an SQLite file, whose damaged rows count as missing until they are replaced.
 
     The object is safe with threads, processes and forks. A read-only file can be read.
 
@@ -154,56 +145,39 @@ class LayersFile:
                 "a folder or a special file. Set cache_file to the path of a file; it is created if it is missing."
             )
         self._writes = True
-        self._damaged: set[bytes] = set()
 
     def read(self, keys: Sequence[bytes]) -> dict[bytes, Layers]:
-        """Return the arrays of those keys that are in the file, read-only, float32. Damaged rows count as missing.
-
-        Raises CacheError if the file can't be read.
-        """
+        """Return the arrays of those keys that are in the file, read-only. Raises CacheError if it can't be read."""
         result: dict[bytes, Layers] = {}
         try:
             with self._open() as connection:
-                for start in range(0, len(keys), _MAX_KEYS_PER_QUERY):
-                    some = keys[start : start + _MAX_KEYS_PER_QUERY]
-                    marks = ",".join("?" * len(some))
-                    query = f"SELECT key, shape, crc, data FROM layers WHERE key IN ({marks})"
-                    for row in connection.execute(query, some):
-                        layers = _from_row(*row)
-                        if layers is None:  # the key of a damaged row may be wrong as well
-                            self._damaged.update(some)
-                        else:
-                            result[row[0]] = layers
-        except (*_PROBLEMS, OSError) as error:
+                for key in keys:
+                    row = connection.execute("SELECT shape, crc, data FROM layers WHERE key = ?", [key]).fetchone()
+                    if row is not None and (layers := _from_row(key, *row)) is not None:
+                        result[key] = layers
+        except _PROBLEMS as error:
             raise self._error(
                 f"the cached layers can't be opened or read ({error}). If another run uses the file, wait for it. If "
                 "the folder can't be written to or has no room, set cache_file to another place. Delete the file only "
                 "if it is damaged."
             ) from error
-        self._damaged -= result.keys()
         return result
 
-    def write(self, items: Mapping[bytes, npt.NDArray[Any]]) -> None:
-        """Add arrays in one transaction. Keys that are in the file already are skipped, unless their rows are damaged.
-
-        items: the arrays by key, *Shape:* (layers, words, width), stored as float32. Arrays of more than 512 MiB are
-            skipped.
+    def write(self, arrays: Mapping[bytes, Layers]) -> None:
+        """Add or replace arrays by key, *Shape:* (layers, words, width), all or none. Those above 512 MiB are left out.
 
         Warns (CacheWarning) if the file can't be written. After that this object writes nothing.
         Raises CacheError if the file is something else.
         """
-        rows = [_to_row(key, layers) for key, layers in items.items() if layers.nbytes <= _MAX_BYTES]
+        rows = [_to_row(key, layers) for key, layers in arrays.items() if layers.nbytes <= _MAX_BYTES]
         if not rows or not self._writes:
             return
         try:
             with self._open() as connection:
                 connection.execute("BEGIN IMMEDIATE")
-                damaged = [(key,) for key in self._damaged & items.keys()]
-                connection.executemany("DELETE FROM layers WHERE key = ?", damaged)
-                connection.executemany("INSERT OR IGNORE INTO layers VALUES (?, ?, ?, ?)", rows)
+                connection.executemany("INSERT OR REPLACE INTO layers VALUES (?, ?, ?, ?)", rows)
                 connection.execute("COMMIT")
-                self._damaged -= items.keys()
-        except (*_PROBLEMS, OSError) as error:
+        except _PROBLEMS as error:
             self._writes = False
             warnings.warn(
                 f"{self.path}: no more layers are written there ({error}). Training goes on without the file. "
@@ -218,7 +192,7 @@ class LayersFile:
         with _FILE_LOCK:
             self._check_header()
             with closing(sqlite3.connect(self.path, timeout=_TIMEOUT, isolation_level=None)) as connection:
-                connection.text_factory = bytes  # because damage can turn a blob into text, which may not be UTF-8
+                connection.text_factory = bytes  # damage can turn a blob into text, which may not be UTF-8
                 connection.execute("PRAGMA cell_size_check = ON")
                 connection.execute("PRAGMA synchronous = NORMAL")
                 # The version is also 0 if a process was killed while it created the file.
@@ -251,37 +225,29 @@ class LayersFile:
                     f"can't be created, because the folder {folder} does not exist. Create it, or change cache_file."
                 ) from None
             return
-        if not header:
-            return
         version, application = (int.from_bytes(header[at : at + 4], "big") for at in (60, 68))
-        is_database = len(header) == 100 and header.startswith(b"SQLite format 3\0")
-        if not is_database or application != APPLICATION_ID:
-            other = f"an SQLite database with the application_id {application}, not {APPLICATION_ID}"
-            raise self._error(
-                f"not a file of cached layers ({other if is_database else 'no SQLite database'}). Set cache_file to "
-                "another file, or delete this one if nobody needs it."
-            )
-        if version != VERSION:
-            raise self._error(
-                f"cached layers in version {version} of their format. Expected version {VERSION}: delete the file, and "
-                "it is created again, or set cache_file to another one."
-            )
+        if not header or (application, version) == (APPLICATION_ID, VERSION):
+            return
+        got = "no SQLite database"
+        if header.startswith(b"SQLite format 3\0"):
+            got = f"an SQLite database with the application_id {application} and the version {version}"
+        raise self._error(
+            f"not a file of cached layers, but {got}. Expected the application_id {APPLICATION_ID} and the version "
+            f"{VERSION}. Set cache_file to another file, or delete this one if nobody needs it."
+        )
 
     def _error(self, message: str) -> CacheError:
         return CacheError(f"{self.path}: {message}")
 
 
-def _to_row(key: bytes, layers: npt.NDArray[Any]) -> tuple[bytes, bytes, int, bytes]:
-    """Return the row of an array: key, shape, checksum, values."""
+def _to_row(key: bytes, layers: Layers) -> tuple[bytes, bytes, int, bytes]:
     shape, data = _SHAPE.pack(*layers.shape), layers.astype("<f4").tobytes()
     return key, shape, _checksum(key, shape, data), data
 
 
-def _from_row(key: object, shape: object, crc: object, data: object) -> Layers | None:
+def _from_row(key: bytes, shape: Any, crc: Any, data: Any) -> Layers | None:
     """Return the array of a row; None if the row is damaged."""
-    if not (isinstance(key, bytes) and isinstance(shape, bytes) and isinstance(data, bytes)):
-        return None
-    if _checksum(key, shape, data) != crc:
+    if not (isinstance(shape, bytes) and isinstance(data, bytes)) or _checksum(key, shape, data) != crc:
         return None
     return np.frombuffer(data, "<f4").astype(np.float32, copy=False).reshape(_SHAPE.unpack(shape))
 

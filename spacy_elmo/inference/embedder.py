@@ -1,7 +1,5 @@
 """The embedder: from rows of words to their layers, in batches, from carried states or a cache."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +69,7 @@ class Embedder:
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
         cached_words: int = CACHED_WORDS,
-    ) -> Embedder:
+    ) -> "Embedder":
         """Return an embedder of weights by parameter name, as `formats.read_weights` returns them. It owns the arrays.
 
         Matrices that float16 holds exactly take half the memory until the network is trained.
@@ -187,18 +185,19 @@ class Embedder:
             keys.append(row_key(fingerprint, row, keys[-1] if follows else b""))
         cached = cache.get(keys)
         if chains is not None:
-            incomplete = {chain for chain, layers in zip(chains, cached) if layers is None}
+            incomplete = {chain for chain, key in zip(chains, keys) if key not in cached}
             missing = [i for i, chain in enumerate(chains) if chain in incomplete]
         else:
             first = {key: i for i, key in reversed(list(enumerate(keys)))}
-            missing = [i for i, layers in enumerate(cached) if layers is None and first[keys[i]] == i]
+            missing = sorted(i for key, i in first.items() if key not in cached)
         some_chains = None if chains is None else [chains[i] for i in missing]
         new = self.run([rows[i] for i in missing], max_tokens, some_chains)
         computed = dict(zip((keys[i] for i in missing), new))
         for layers in computed.values():
             layers.setflags(write=False)
-        cache.put(list(computed), list(computed.values()))
-        return [computed[key] if layers is None else layers for key, layers in zip(keys, cached)]
+        cache.put(computed)
+        found = computed | cached
+        return [found[key] for key in keys]
 
 
 def fingerprint_of(options: BiLMOptions, arrays: Mapping[str, Floats]) -> str:

@@ -1,7 +1,5 @@
 """The embedder: rows in any order and number, alone, in chains and from a cache, and the weights behind them."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import pickle
@@ -32,11 +30,6 @@ def odd_bilm(projection: bool) -> BiLM:
     return bilm
 
 
-def in_float16(arrays: Arrays) -> Arrays:
-    """The nearest weights that float16 has exactly."""
-    return {name: array.astype(np.float16).astype(np.float32) for name, array in arrays.items()}
-
-
 def bytes_of(arrays: Arrays) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in arrays.items()}
 
@@ -51,7 +44,9 @@ def close(got: list[np.ndarray], expected: list[np.ndarray]) -> None:
 @pytest.mark.parametrize("exact", [True, False], ids=["in float16", "float32"])
 def test_all_weights_come_back(dtype: torch.dtype, projection: bool, exact: bool) -> None:
     bilm = odd_bilm(projection) if not exact else bilm_with(**({} if projection else {"dim": 64}))
-    arrays = in_float16(bilm.to_arrays()) if exact else bilm.to_arrays()
+    arrays = bilm.to_arrays()
+    if exact:
+        arrays = {name: array.astype(np.float16).astype(np.float32) for name, array in arrays.items()}
     expected, sentences = bytes_of(arrays), sentences_of(LENGTHS[5])
     wanted = Engine(BiLM.from_arrays(bilm.options, arrays), dtype).run(sentences)
     embedder = Embedder.from_arrays(bilm.options, {name: array.copy() for name, array in arrays.items()}, dtype)
@@ -107,7 +102,7 @@ def test_arrays_that_do_not_fit_are_refused(change: Callable[[Any], object], mes
         Embedder.from_arrays(bilm.options, arrays)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_rows_chains_and_cache_at_random(seed: int) -> None:
     """Each row as if it ran alone, or after the row before it in its chain, whatever the batches and the cache."""
     rng = np.random.default_rng(seed)
