@@ -1,7 +1,5 @@
 """The engine: from one batch of sentences to their layers, without gradients."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -11,7 +9,6 @@ import torch
 from torch import Tensor
 
 from .. import kernels
-from ..errors import ElmoError
 from ..formats.options import BiLMOptions
 from ..kernels.calls import GATES
 from ..modules import BiLM, LstmState
@@ -101,7 +98,7 @@ class Engine:
 
         sentences: lists of words, which may be empty. The arrays share no memory.
         """
-        return self._run(sentences, None)[0]
+        return self._run(sentences)
 
     @torch.inference_mode(False)
     @torch.no_grad()
@@ -111,23 +108,15 @@ class Engine:
         state: *Shape:* (layers, 2, sentences, projection_dim) and (layers, 2, sentences, dim).
 
         Returns *Shape:* (layers, tokens, width) for each sentence, and the states in float32, of the shapes of `state`.
-        Raises ElmoError if `state` has other shapes.
         """
-        for name, part, width in zip("hc", state, (self.options.projection_dim, self.options.dim)):
-            expected = (self.options.n_layers, DIRECTIONS, len(sentences), width)
-            if part.shape != expected:
-                raise ElmoError(
-                    f"State to start from: {name} has shape {tuple(part.shape)}. Expected {expected}: layers, "
-                    "directions, sentences, width."
-                )
-        layers, ends = self._run(sentences, LstmState(*(part.to(self.device, torch.float32) for part in state)))
-        assert ends is not None
-        return layers, ends
+        start = LstmState(*(part.to(self.device, torch.float32) for part in state))
+        ends = LstmState(*map(torch.empty_like, start))
+        return self._run(sentences, start, ends), ends
 
     def _run(
-        self, sentences: Sequence[Sequence[str]], state: LstmState | None
-    ) -> tuple[list[Layers], LstmState | None]:
-        """Run both directions over sentences from a state. None: from the zero state, without states at the end."""
+        self, sentences: Sequence[Sequence[str]], state: LstmState | None = None, ends: LstmState | None = None
+    ) -> list[Layers]:
+        """Run both directions over sentences from a state, and set `ends`. None: from the zero state, without ends."""
         distinct: dict[str, int] = {}
         words = [word for sentence in sentences for word in sentence]
         index = np.fromiter((distinct.setdefault(word, len(distinct)) for word in words), np.int64, len(words))
@@ -135,16 +124,14 @@ class Engine:
         encoded = self.words(list(distinct))
         lengths = np.array([len(sentence) for sentence in sentences], np.int64)
         layers = results = new_layers(self.options, lengths)
-        ends: LstmState | None = None
         # `boundary` is the number of positions at each end of a row that are not in its layers
         if state is None:  # the rows are without `<S>` and `</S>`, so empty sentences have none
             boundary, lengths, layers = 0, lengths[lengths > 0], [array for array in results if array.size]
             state = LstmState(*(part.expand(-1, -1, len(lengths), -1) for part in self._first))
         else:
             boundary, index, lengths = 1, with_boundaries(index, lengths), lengths + BOUNDARIES
-            ends = LstmState(*map(torch.empty_like, state))
         if not len(index):
-            return results, ends
+            return results
         n_threads = torch.get_num_threads() if encoded.device.type == "cpu" else 1
         offsets = np.concatenate([[0], np.cumsum(lengths)])
 
@@ -163,7 +150,7 @@ class Engine:
             return [partial(part, d) for d in range(DIRECTIONS)]
 
         run_all([part for rows in groups_of(lengths, n_threads) for part in parts(rows)], n_threads)
-        return results, ends
+        return results
 
     def _batch(self, index: Index, lengths: Index) -> Batch:
         packing = Packing.of(lengths)

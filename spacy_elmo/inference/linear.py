@@ -12,6 +12,7 @@ from ..errors import SettingsError
 
 Precision = Literal["float32", "bfloat16", "auto"]
 PRECISIONS: tuple[Precision, ...] = ("float32", "bfloat16", "auto")
+CPUINFO = Path("/proc/cpuinfo")  # of Linux
 
 
 def has_bfloat16(device: torch.device) -> bool:
@@ -19,14 +20,12 @@ def has_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
         # AMD's have it; NVIDIA's since Ampere
         return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
-    check = getattr(torch.cpu, "_is_avx512_bf16_supported", None)  # private to torch, of x86
-    if check is not None and check():
-        return kernels.allows("avx512_bf16")
-    cpuinfo = Path("/proc/cpuinfo")  # of Linux; ARM calls it bf16
-    flags = set(cpuinfo.read_text().split()) if cpuinfo.is_file() else set()
-    return ("bf16" in flags and kernels.allows("neon")) or (
-        bool({"avx512_bf16", "amx_bf16"} & flags) and kernels.allows("avx512_bf16")
-    )
+    if not CPUINFO.is_file():
+        return False
+    with CPUINFO.open() as file:
+        flags = set(file.read(8192).split())  # of the first core
+    sets = {"bf16": "neon", "avx512_bf16": "avx512_bf16", "amx_bf16": "avx512_bf16"}  # by Linux's names
+    return any(kernels.allows(sets[flag]) for flag in flags & sets.keys())
 
 
 def dtype_of(precision: Precision, device: torch.device) -> torch.dtype:

@@ -1,7 +1,5 @@
 """The LSTM layers of one direction over a packed batch: by a compiled call for each layer, or in torch."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import NamedTuple
 
@@ -21,7 +19,7 @@ from .packing import Batch, Buffers, Packing, Plan, in_large_pages
 
 def make_stack(
     options: BiLMOptions, projection: bool, dtype: torch.dtype, device: torch.device, buffers: Buffers, input_rows: int
-) -> Stack:
+) -> "Stack":
     """Return a stack that has no layers yet: compiled if this machine has compiled loops for it, else in torch.
 
     projection: whether the layers have a projection.
@@ -39,11 +37,7 @@ def make_stack(
 
 
 class Axes(NamedTuple):
-    """How a matrix is packed: its rows and its columns are each split into several axes, which are then reordered.
-
-    rows, columns: the sizes into which they are split, for `Tensor.unflatten`.
-    order: the order of the axes in memory, for `Tensor.permute`.
-    """
+    """How a matrix is packed: into which sizes its rows and its columns are split, and the order of all these axes."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
@@ -101,18 +95,10 @@ KINDS = (
 
 
 class _CompiledLayer(NamedTuple):
-    """The weights of one layer.
-
-    packed: of input and previous state, *Shape:* (projection_dim, 4 dim), and the projection, (dim, projection_dim).
-    bias: *Shape:* (4 dim,), float32, with 1 added for the forget gate.
-    is_narrow: whether the packed weights are bfloat16, although the operands are float32.
-    addresses: of packed and bias. They are checked once for all calls.
-    """
-
-    packed: list[Tensor]
-    bias: Tensor
-    is_narrow: bool
-    addresses: tuple[int, ...]
+    packed: list[Tensor]  # weights of input and previous state, (projection_dim, 4 dim), and projection
+    bias: Tensor  # (4 dim,), float32, with 1 added for the forget gate
+    is_narrow: bool  # whether the packed weights are bfloat16, although the operands are float32
+    addresses: tuple[int, ...]  # of packed and bias, which are checked once for all calls
 
 
 class CompiledStack:
@@ -245,9 +231,7 @@ STEP_ROWS = 128  # usual number of rows of a step, for which the weights are pre
 
 
 class _TorchLayer(NamedTuple):
-    """The matrix multiplications of one layer: of its input, with the bias, of the previous state and of its output."""
-
-    inputs: PrepackedLinear
+    inputs: PrepackedLinear  # with the bias
     recurrent: PrepackedLinear
     projection: PrepackedLinear | None
 
@@ -287,29 +271,20 @@ class TorchStack:
         for k, layer in enumerate(self.layers):
             x, plan = (outputs[-1], batch.later) if k else (words, batch.first)
             out = self.buffers.empty(f"out {k}", n_positions, width, device=words.device)
-            h, c = (part[k].clone(memory_format=torch.contiguous_format) for part in state)
-            self._run_layer(layer, x, batch.packing, plan, h, c, out, backward)
-            if ends is not None:
-                ends.h[k].copy_(h)
-                ends.c[k].copy_(c)
+            own = LstmState(*(part[k].clone(memory_format=torch.contiguous_format) for part in state))
+            self._run_layer(layer, x, batch.packing, plan, own, out, backward)
+            for end, part in zip(ends or (), own):
+                end[k].copy_(part)
             if has_skip(self.options, k):
                 out.add_(x)
             outputs.append(out)
         return outputs
 
     def _run_layer(
-        self,
-        layer: _TorchLayer,
-        x: Tensor,
-        packing: Packing,
-        plan: Plan,
-        h: Tensor,
-        c: Tensor,
-        out: Tensor,
-        backward: bool,
+        self, layer: _TorchLayer, x: Tensor, packing: Packing, plan: Plan, state: LstmState, out: Tensor, backward: bool
     ) -> None:
-        """Run a layer with the input x, and write its outputs into `out`. The state (h, c) becomes that at the end."""
-        library, n_precomputed = loops(x), len(plan.precomputed)
+        """Run a layer with the input x, and write its outputs into `out`. The state becomes that at the end."""
+        library, n_precomputed, (h, c) = loops(x), len(plan.precomputed), state
         if n_precomputed:
             inputs = self.buffers.empty("inputs", plan.n_sums, GATES * self.options.dim, device=x.device)
             parts = inputs[:n_precomputed].split(self.input_rows), x[plan.precomputed].split(self.input_rows)
@@ -333,11 +308,7 @@ class TorchStack:
     def _step(
         self, layer: _TorchLayer, library: ctypes.CDLL | None, inputs: Tensor, rows: Tensor, h: Tensor, c: Tensor
     ) -> Tensor:
-        """Return the outputs of one step from the state (h, c), whose c is overwritten.
-
-        inputs: *Shape:* (any, 4 dim), input sums.
-        rows: *Shape:* (n,), int32, the index of each row's input sum in `inputs`.
-        """
+        """Return the outputs of one step from (h, c), and overwrite c. rows: which of the sums in `inputs` are read."""
         (n, dim), sums = c.shape, layer.recurrent(h)
         if library is None:
             hidden = cell_in_torch(sums.add_(inputs[rows.long()]), c, c, self.clips.cell)

@@ -3,14 +3,12 @@
 A row is what an LSTM reads from its first word to its last one, with `<S>` and `</S>`.
 """
 
-from __future__ import annotations
-
 import ctypes
 import math
 import sys
 import threading
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -43,7 +41,7 @@ class Packing(NamedTuple):
     source: Index
 
     @classmethod
-    def of(cls, lengths: Sequence[int] | Index) -> Packing:
+    def of(cls, lengths: Sequence[int] | Index) -> "Packing":
         """Return the packed order of rows. lengths: *Shape:* (rows,), number of positions of each row, at least 1."""
         unsorted = np.asarray(lengths, np.int64)
         order = np.argsort(-unsorted, kind="stable")
@@ -228,7 +226,7 @@ def in_large_pages(tensor: Tensor) -> Tensor:
     and if it is smaller than two large pages, the copy lies anywhere.
     """
     size = tensor.numel() * tensor.element_size()
-    advise = _madvise()
+    advise = _c_function("madvise")
     if advise is None or tensor.device.type != "cpu" or size < 2 * PAGE:
         return tensor.clone(memory_format=torch.contiguous_format)
     memory = torch.empty(size + PAGE, dtype=torch.uint8, device=tensor.device)  # not torch's default device
@@ -241,12 +239,11 @@ def in_large_pages(tensor: Tensor) -> Tensor:
 
 def trim() -> None:
     """Return the memory of deleted arrays to the system, if the C library is glibc, which would keep it."""
-    if sys.platform == "linux":
-        malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
-        if malloc_trim is not None:
-            malloc_trim(ctypes.c_size_t(0))
+    if malloc_trim := _c_function("malloc_trim"):
+        malloc_trim(ctypes.c_size_t(0))
 
 
-@lru_cache(maxsize=1)
-def _madvise() -> Any:
-    return getattr(ctypes.CDLL(None), "madvise", None) if sys.platform == "linux" else None
+@cache
+def _c_function(name: str) -> Any:
+    """Return a function of Linux's C library; None if there is none of this name."""
+    return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None

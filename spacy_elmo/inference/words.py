@@ -1,7 +1,5 @@
 """Layer 0: the character encoder's vectors of words, with a cache of the most recently used ones."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -40,11 +38,11 @@ class WordVectors:
     size: number of words in the cache, at most. The least recently used ones are dropped. 0: no cache.
     """
 
-    def __init__(self, encoder: WordEncoder, device: torch.device, size: int) -> None:
+    def __init__(self, encoder: "WordEncoder", device: torch.device, size: int) -> None:
         self.encoder, self.options, self.device, self.size = encoder, encoder.options, device, size
         self._slots: OrderedDict[str, int] = OrderedDict()
-        # the vectors of the cached words; it grows to `size` rows
-        self._table = torch.empty(min(size, 1024), self.options.projection_dim, dtype=torch.float32, device=device)
+        # the vectors of the cached words; on the CPU, the system gives memory only to rows that have been written
+        self._table = torch.empty(size, self.options.projection_dim, dtype=torch.float32, device=device)
         ids = boundary_ids(self.options.max_characters)
         self.boundary = self._new_rows(len(ids))
         self._encode(ids, self.boundary)
@@ -66,7 +64,7 @@ class WordVectors:
 
     def _fill(self, words: Sequence[str], vectors: Tensor) -> None:
         if not self.size:
-            self._encode(self._ids(words), vectors)
+            self._encode(words_to_ids(words, self.options.max_characters), vectors)
             return
         with _LOCK:
             slots = np.array([self._slots.get(word, -1) for word in words], np.int64)
@@ -78,12 +76,9 @@ class WordVectors:
         if len(missing):
             unknown = [words[i] for i in missing.tolist()]
             new = self._new_rows(len(unknown))
-            self._encode(self._ids(unknown), new)
+            self._encode(words_to_ids(unknown, self.options.max_characters), new)
             scatter_rows(vectors, missing, new)
             self._add_to_cache(unknown, new)
-
-    def _ids(self, words: Sequence[str]) -> Ids:
-        return words_to_ids(words, self.options.max_characters)
 
     def _encode(self, ids: Ids, vectors: Tensor) -> None:
         on_device = torch.from_numpy(ids).to(self.device)
@@ -113,11 +108,6 @@ class WordVectors:
                 self._slots[words[i]] = slot
                 slots.append(slot)
             try:
-                rows = len(self._table)
-                if len(self._slots) > rows:  # it at least doubles, up to `size` rows
-                    table = self._new_rows(min(self.size, max(len(self._slots), 2 * rows)))
-                    gather_rows(self._table, np.arange(rows), table[:rows])
-                    self._table = table
                 values = self._new_rows(len(new))
                 gather_rows(vectors, np.array(new, np.int64), values)
                 scatter_rows(self._table, np.array(slots, np.int64), values)

@@ -4,8 +4,6 @@ Each part runs its matrix multiplications on one core. Two threads that share a 
 other at every step of the LSTM, and become much slower if another process needs a core.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -88,7 +86,7 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
     key = os.getpid(), n_threads
     with _LOCK:
         if key not in _POOLS:
-            started = threading.Barrier(n_threads + 1)
+            started = threading.Barrier(n_threads)
 
             def start() -> None:
                 torch.get_num_threads()  # the first call in a thread resets the number to the program's
@@ -99,9 +97,7 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
             before = torch.get_num_threads()
             pool = ThreadPoolExecutor(n_threads, "elmo")
             try:
-                waiting = [pool.submit(start) for _ in range(n_threads)]
-                started.wait()
-                for future in waiting:
+                for future in [pool.submit(start) for _ in range(n_threads)]:
                     future.result()
             except BaseException:
                 started.abort()  # the threads that have started must not wait for ever

@@ -1,9 +1,6 @@
 """The frozen fast path against AllenNLP's outputs and against the module."""
 
-from __future__ import annotations
-
 import copy
-import re
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,15 +23,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stack_cases import allow, bilm_with, sentences_of
 
-from spacy_elmo import bilms, kernels
-from spacy_elmo.errors import ElmoError, SettingsError
+from spacy_elmo import kernels
+from spacy_elmo.errors import SettingsError
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.inference import Engine, dtype_of, token_batches
 from spacy_elmo.inference import linear as precision
-from spacy_elmo.modules import LstmState, load_bilm
+from spacy_elmo.modules import LstmState
 
 CLOSE = 1e-5
-TINY_WEIGHTS = "lm_weights.hdf5"
+CPU = torch.device("cpu")
 SENTENCES = [
     ["Stick", "to", "the", "river", "bank", "."],
     ["."],
@@ -72,18 +69,13 @@ def test_carried_state(reference: Golden) -> None:
         state = LstmState(*(torch.cat([new, old[:, :, n:]], 2) for new, old in zip(end, state, strict=True)))
 
 
-def test_tiny_top_layer(tiny_fixture: Path) -> None:
-    bilm = bilm_in(tiny_fixture, TINY_WEIGHTS)
+def test_tiny_fixture(tiny_fixture: Path) -> None:
+    bilm = bilm_in(tiny_fixture, "lm_weights.hdf5")
     fast, state = Engine(bilm), bilm.lstm.zero_state(3)
     for sentences, expected in tiny_batches(tiny_fixture):
         results, state = fast.run_from(sentences, state)
         for layers, top in zip(results, expected, strict=True):
             assert top is None or largest_difference(layers[-1], top) <= 2e-6
-
-
-def test_tiny_sums_of_the_mean(tiny_fixture: Path) -> None:
-    bilm = bilm_in(tiny_fixture, TINY_WEIGHTS)
-    fast = Engine(bilm)
     first, state = fast.run_from([SUMS[0][0].split(), SUMS[1][0].split()], bilm.lstm.zero_state(2))
     second, _ = fast.run_from([SUMS[2][0].split()], LstmState(state.h[:, :, :1], state.c[:, :, :1]))
     for layers, (_, expected) in zip([*first, *second], SUMS, strict=True):
@@ -136,22 +128,18 @@ def test_variants(changes: dict[str, object]) -> None:
     close(Engine(bilm).run_from(SENTENCES, state)[0], run(bilm, SENTENCES, state)[0])
 
 
-def test_alone_or_in_a_batch() -> None:
+def test_alone_or_in_a_batch_in_any_order() -> None:
     bilm = small()
     fast, zero = Engine(bilm), bilm.lstm.zero_state
     together, end = fast.run_from(SENTENCES, zero(len(SENTENCES)))
     close(fast.run(SENTENCES), together)
+    close(fast.run(SENTENCES[::-1])[::-1], together)
     for row, sentence in enumerate(SENTENCES):
         (alone,), state = fast.run_from([sentence], zero(1))
         close([together[row]], [alone])
         close(fast.run([sentence]), [alone])
         assert largest_difference(end.h[:, :, row], state.h[:, :, 0]) <= CLOSE
         assert largest_difference(end.c[:, :, row], state.c[:, :, 0]) <= CLOSE
-
-
-def test_the_order_of_sentences_does_not_matter() -> None:
-    fast = Engine(small())
-    close(fast.run(SENTENCES[::-1]), fast.run(SENTENCES)[::-1])
 
 
 def test_the_same_bits_twice() -> None:
@@ -189,47 +177,9 @@ def test_empty_sentences() -> None:
 
 
 def test_results_own_their_memory() -> None:
-    results = Engine(small()).run(SENTENCES)
-    kept = [result.copy() for result in results]
-    for result in results:
-        assert torch.from_numpy(result).untyped_storage().nbytes() == result.nbytes
-        owner: object = result
-        while isinstance(owner, np.ndarray) and owner.base is not None:
-            owner = owner.base
-        size = owner.untyped_storage().nbytes() if isinstance(owner, torch.Tensor) else getattr(owner, "nbytes", None)
-        assert size == result.nbytes
+    for result in Engine(small()).run(SENTENCES):
+        assert result.flags.owndata
         assert result.flags.writeable
-    results[0][:] = 7
-    for result, was in zip(results[1:], kept[1:], strict=True):
-        np.testing.assert_array_equal(result, was)
-
-
-@pytest.mark.parametrize("n_threads", [1, 2])
-def test_no_gradients(n_threads: int) -> None:
-    bilm, before = small(), torch.get_num_threads()
-    start = bilm.lstm.zero_state(len(SENTENCES))
-    fast, with_gradients = Engine(bilm), LstmState(*(part.clone().requires_grad_() for part in start))
-    try:
-        torch.set_num_threads(n_threads)
-        for state in (start, with_gradients, start):
-            _, end = fast.run_from(SENTENCES, state)
-            assert not end.h.requires_grad
-            assert not end.c.requires_grad
-    finally:
-        torch.set_num_threads(before)
-
-
-@pytest.mark.parametrize("part", ["h", "c"])
-@pytest.mark.parametrize("place", range(4))
-@pytest.mark.parametrize("more", [-1, 1])
-def test_a_state_of_another_shape(part: str, place: int, more: int) -> None:
-    bilm = small()
-    state = bilm.lstm.zero_state(5)
-    shape = list(getattr(state, part).shape)
-    expected = re.escape(str(tuple(shape)))
-    shape[place] += more
-    with pytest.raises(ElmoError, match=f"{part} has shape {re.escape(str(tuple(shape)))}. Expected {expected}"):
-        Engine(bilm).run_from([["a"]] * 5, state._replace(**{part: torch.zeros(shape)}))
 
 
 @pytest.mark.parametrize(
@@ -247,34 +197,26 @@ def test_a_network_of_another_type(dtype: torch.dtype, tolerance: float) -> None
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
-def test_in_inference_mode_and_behind_it(n_threads: int) -> None:
-    bilm, before = small(), torch.get_num_threads()
+def test_modes_gradients_and_default_types_of_the_caller_make_no_difference(n_threads: int) -> None:
+    bilm = small()
     sentences = [["a", "b"], ["c"] * 40]
     expected = Engine(bilm).run(sentences)
-    try:
-        torch.set_num_threads(n_threads)
-        with torch.inference_mode():
-            fast = Engine(bilm, cached_words=10)
-            inside = [fast.run(sentences), fast.run_from(sentences, fast.zero_state(2))[0]]
-        outside = [fast.run([*sentences, ["new"]])[:2], fast.run_from(sentences, fast.zero_state(2))[0]]
-    finally:
-        torch.set_num_threads(before)
-    for got in [*inside, *outside]:
-        for array, wanted in zip(got, expected, strict=True):
-            np.testing.assert_allclose(array, wanted, atol=1e-5)
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
-def test_torchs_default_type_makes_no_difference(dtype: torch.dtype) -> None:
-    bilm, sentences = small(), [["a", "b"], ["c"] * 40]
-    expected = Engine(bilm).run(sentences)
-    try:
-        torch.set_default_dtype(dtype)
-        got = Engine(bilm, cached_words=10).run(sentences)
-    finally:
-        torch.set_default_dtype(torch.float32)
-    for array, wanted in zip(got, expected, strict=True):
-        np.testing.assert_allclose(array, wanted, atol=1e-5)
+    torch.set_num_threads(n_threads)
+    with torch.inference_mode():
+        fast = Engine(bilm, cached_words=10)
+        results = [fast.run(sentences), fast.run_from(sentences, fast.zero_state(2))[0]]
+    state = LstmState(*(part.requires_grad_() for part in fast.zero_state(2)))
+    layers, end = fast.run_from(sentences, state)
+    assert not any(part.requires_grad for part in end)
+    results += [layers, fast.run([*sentences, ["new"]])[:2]]
+    for dtype in (torch.float64, torch.bfloat16):
+        try:
+            torch.set_default_dtype(dtype)
+            results.append(Engine(bilm, cached_words=10).run(sentences))
+        finally:
+            torch.set_default_dtype(torch.float32)
+    for got in results:
+        close(got, expected)
 
 
 @given(st.lists(st.integers(0, 30), max_size=30), st.integers(1, 60))
@@ -293,9 +235,6 @@ def test_128_sentences_of_60_tokens_are_one_batch_of_8192() -> None:
     assert len(token_batches([60] * 128, 8192)) == 1
 
 
-CPU = torch.device("cpu")
-
-
 @pytest.mark.parametrize("has", [True, False])
 def test_what_the_settings_mean(has: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(precision, "has_bfloat16", lambda device: has)
@@ -311,8 +250,7 @@ def test_what_the_settings_mean(has: bool, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_the_machine_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     cpuinfo = tmp_path / "cpuinfo"
-    monkeypatch.setattr(precision, "Path", lambda _: cpuinfo)
-    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: False, raising=False)
+    monkeypatch.setattr(precision, "CPUINFO", cpuinfo)
     assert not precision.has_bfloat16(CPU)
     for flags, has in (("flags : fpu avx512f", False), ("flags : fpu amx_bf16", True), ("Features : fp bf16", True)):
         cpuinfo.write_text(flags)
@@ -340,11 +278,10 @@ def test_bfloat16_that_the_processor_does_not_multiply(kind: str | None, monkeyp
     assert difference() == 0
 
 
-@pytest.mark.parametrize("name", ["random_a", "en_core"])
-def test_bfloat16_products_stay_near(golden: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bfloat16_products_stay_near(golden: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same code runs, emulated, on machines without."""
     monkeypatch.setattr(precision, "has_bfloat16", lambda device: True)
-    bilm = read_golden(golden / name).bilm if name == "random_a" else load_bilm(*bilms.paths(name))
+    bilm = read_golden(golden / "random_a").bilm
     sentences = [["We", "sat", "on", "the", "river", "bank", "."], ["Stick", "to", "it"]] * 4
     exact = np.concatenate(Engine(bilm).run(sentences), 1)
     near = np.concatenate(Engine(bilm, torch.bfloat16).run(sentences), 1)

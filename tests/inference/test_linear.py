@@ -1,7 +1,5 @@
 """Products with prepacked weights, and without where torch's private operators fail."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -54,17 +52,13 @@ def test_matrix_multiplications_take_those_numbers(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("bias", [None, BIAS], ids=["plain", "bias"])
-@pytest.mark.parametrize("rows", [1, 128, 512])
-def test_prepacked(bias: Tensor | None, rows: int) -> None:
-    linear = PrepackedLinear(WEIGHT, bias, rows)
-    if not linear.prepacked:
-        pytest.skip("this build of torch has no prepacked products")
-    check(linear, bias)
-
-
-@pytest.mark.parametrize("bias", [None, BIAS], ids=["plain", "bias"])
-def test_a_weight_that_is_a_view(bias: Tensor | None) -> None:
-    check(PrepackedLinear(WEIGHT.t().contiguous().t(), bias, 128), bias)
+def test_prepacked(bias: Tensor | None) -> None:
+    for rows in (1, 128, 512):
+        for weight in (WEIGHT, WEIGHT.t().contiguous().t()):
+            linear = PrepackedLinear(weight, bias, rows)
+            if not linear.prepacked:
+                pytest.skip("this build of torch has no prepacked products")
+            check(linear, bias)
 
 
 def raising(error: type[Exception]) -> Callable[..., Tensor]:
@@ -78,27 +72,22 @@ def wrong(x: Tensor, *_: object) -> Tensor:
     return torch.zeros(len(x), len(WEIGHT))
 
 
-@pytest.mark.parametrize("name", ["_reorder_linear_weight", "_linear_pointwise"])
-@pytest.mark.parametrize("error", [RuntimeError, AttributeError, TypeError, NotImplementedError])
-def test_plain_where_an_operator_raises(monkeypatch: pytest.MonkeyPatch, name: str, error: type[Exception]) -> None:
-    monkeypatch.setattr(torch.ops.mkldnn, name, raising(error), raising=False)
+BROKEN = [
+    *((torch.ops.mkldnn, "_reorder_linear_weight", raising(error)) for error in (RuntimeError, AttributeError)),
+    *((torch.ops.mkldnn, "_linear_pointwise", raising(error)) for error in (TypeError, NotImplementedError)),
+    (torch.ops.mkldnn, "_linear_pointwise", wrong),
+    (torch.backends.mkldnn, "is_available", lambda: False),
+]
+
+
+@pytest.mark.parametrize(("owner", "name", "operator"), BROKEN, ids=range(len(BROKEN)))
+def test_plain_where_an_operator_fails(
+    monkeypatch: pytest.MonkeyPatch, owner: object, name: str, operator: Callable[..., object]
+) -> None:
+    monkeypatch.setattr(owner, name, operator, raising=False)
     linear = PrepackedLinear(WEIGHT, BIAS, 128)
     assert not linear.prepacked
     check(linear, BIAS)
-
-
-def test_plain_where_the_operator_gives_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.ops.mkldnn, "_linear_pointwise", wrong, raising=False)
-    linear = PrepackedLinear(WEIGHT, BIAS, 128)
-    assert not linear.prepacked
-    check(linear, BIAS)
-
-
-def test_plain_without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
-    linear = PrepackedLinear(WEIGHT, None, 128)
-    assert not linear.prepacked
-    check(linear, None)
 
 
 @pytest.mark.parametrize(("part", "times"), [(256, 1.3), (128, 1.0)])

@@ -1,7 +1,5 @@
 """Packing rows of different lengths, against plain padding."""
 
-from __future__ import annotations
-
 import ctypes
 import subprocess
 import sys
@@ -54,11 +52,8 @@ def test_groups_of_about_equally_many_positions(threads: int, rows: int, groups:
     assert [row for part in slices for row in range(part.start, part.stop)] == list(range(rows))
     for part in slices:
         assert abs(int(lengths[part].sum()) - lengths.sum() / groups) <= 2 * 40
-
-
-def test_a_row_as_long_as_all_others_together() -> None:
-    parts = groups_of(np.array([1000] + [1] * 127), 8)
-    assert [row for part in parts for row in range(part.start, part.stop)] == list(range(128))
+    slices = groups_of(np.array([1000] + [1] * 127), 8)  # a row as long as all others together
+    assert [row for part in slices for row in range(part.start, part.stop)] == list(range(128))
 
 
 CPU = torch.device("cpu")
@@ -154,7 +149,8 @@ def test_a_copy_in_large_pages(dtype: torch.dtype, transposed: bool) -> None:
 
 def test_copies_of_small_tensors_and_on_other_systems(monkeypatch: pytest.MonkeyPatch) -> None:
     small, large = torch.arange(1000), torch.arange(PAGE)
-    monkeypatch.setattr(memory, "_madvise", lambda: None)
+    monkeypatch.setattr(memory, "_c_function", lambda name: None)
+    trim()
     for tensor in (small, large):
         got = in_large_pages(tensor)
         assert torch.equal(got, tensor)
@@ -174,12 +170,6 @@ def test_what_small_pieces_occupied() -> None:
     trim()
     assert resident() < before - 10_000  # of 4 KB
     assert len(held) == 200
-
-
-def test_nothing_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory.sys, "platform", "darwin")
-    monkeypatch.setattr(memory.ctypes, "CDLL", None)
-    trim()
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """The engine's character encoder against the network's own."""
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 from concurrent.futures import ThreadPoolExecutor
@@ -94,8 +92,7 @@ def test_any_size_gives_the_same_vectors(bilm: BiLM, size: int) -> None:
 def test_the_least_recently_used_word_goes(bilm: BiLM, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = vectors_of(bilm, 3)
     seen: list[list[str]] = []
-    ids_of = WordVectors._ids
-    monkeypatch.setattr(WordVectors, "_ids", lambda self, words: (seen.append(list(words)), ids_of(self, words))[1])
+    monkeypatch.setattr(word_vectors, "words_to_ids", lambda words, n: (seen.append(words), words_to_ids(words, n))[1])
     for words in (["a", "b", "c"], ["a"], ["d"], ["a", "c", "d"], ["b"]):
         vectors(words)
     assert seen == [["a", "b", "c"], ["d"], ["b"]]
@@ -130,28 +127,24 @@ def test_the_last_words_are_kept_and_very_long_ones_are_not(bilm: BiLM) -> None:
 
 def test_threads_that_turn_out_each_others_words(bilm: BiLM) -> None:
     """A cache that is full all the time, and batches so large that torch writes them with several threads."""
-    threads = torch.get_num_threads()
     torch.set_num_threads(2)
-    try:
-        vectors, words = vectors_of(bilm, 1500), [f"w{k}" for k in range(3000)]
-        expected = encoded(bilm, words)
+    vectors, words = vectors_of(bilm, 1500), [f"w{k}" for k in range(3000)]
+    expected = encoded(bilm, words)
 
-        def run(seed: int) -> float:
-            rng, worst = np.random.default_rng(seed), 0.0
-            for _ in range(8):
-                chosen = rng.permutation(3000)[:1400]
-                with torch.no_grad():
-                    got = vectors([words[k] for k in chosen])[BOUNDARIES:]
-                worst = max(worst, float((got - expected[torch.from_numpy(chosen)]).abs().max()))
-            return worst
+    def run(seed: int) -> float:
+        rng, worst = np.random.default_rng(seed), 0.0
+        for _ in range(8):
+            chosen = rng.permutation(3000)[:1400]
+            with torch.no_grad():
+                got = vectors([words[k] for k in chosen])[BOUNDARIES:]
+            worst = max(worst, float((got - expected[torch.from_numpy(chosen)]).abs().max()))
+        return worst
 
-        with ThreadPoolExecutor(4) as pool:
-            assert max(pool.map(run, range(4))) <= 1e-5
-        for word, slot in vectors._slots.items():
-            assert float((vectors._table[slot] - expected[int(word[1:])]).abs().max()) <= 1e-5
-        assert len(set(vectors._slots.values())) == len(vectors) == 1500
-    finally:
-        torch.set_num_threads(threads)
+    with ThreadPoolExecutor(4) as pool:
+        assert max(pool.map(run, range(4))) <= 1e-5
+    for word, slot in vectors._slots.items():
+        assert float((vectors._table[slot] - expected[int(word[1:])]).abs().max()) <= 1e-5
+    assert len(set(vectors._slots.values())) == len(vectors) == 1500
 
 
 def test_an_empty_cache_gives_the_same_bits_and_a_warm_one_nearly(bilm: BiLM) -> None:

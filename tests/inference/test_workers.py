@@ -1,7 +1,5 @@
 """Parts that run side by side."""
 
-from __future__ import annotations
-
 import gc
 import subprocess
 import sys
@@ -23,12 +21,6 @@ def test_all_parts_run_with_one_of_torchs_threads_each(n_threads: int) -> None:
     assert sorted(k for k, _ in found) == list(range(7))
     assert {n for _, n in found} == ({1} if n_threads > 1 else {before})
     assert torch.get_num_threads() == before
-
-
-def test_a_part_alone_too() -> None:
-    found: list[int] = []
-    run_all([lambda: found.append(torch.get_num_threads())], 2)
-    assert found == [1]
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -118,18 +110,20 @@ def test_a_thread_that_outlives_the_main_one() -> None:
 
 # torch starts threads of its own at the first operation on many values
 COUNTED = """
-import os, sys, torch
+import os, torch
 from spacy_elmo import bilms
 from spacy_elmo.inference import Engine
 from spacy_elmo.modules import load_bilm
 
 torch.set_num_threads(1)
-engine = Engine(load_bilm(*bilms.paths("en_core")), cached_words=int(sys.argv[1]))
+bilm = load_bilm(*bilms.paths("en_core"))
+engines = [Engine(bilm, cached_words=n) for n in (0, 2000)]
 torch.set_num_threads(2)
 before = len(os.listdir("/proc/self/task"))
-for sentences in ([["a", "bank"]], [[f"w{k} {n}" for k in range(20)] for n in range(60)]):
-    engine.run(sentences)
-    print(len(os.listdir("/proc/self/task")) - before)
+for engine in engines:
+    for sentences in ([["a", "bank"]], [[f"w{k} {n}" for k in range(20)] for n in range(60)]):
+        engine.run(sentences)
+        print(len(os.listdir("/proc/self/task")) - before)
 torch.ones(10**6) + 1
 print(len(os.listdir("/proc/self/task")) - before)
 """
@@ -137,10 +131,7 @@ print(len(os.listdir("/proc/self/task")) - before)
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="counts threads as Linux tells them")
-@pytest.mark.parametrize("cached_words", [0, 2000])
-def test_torch_wakes_no_threads_of_its_own(cached_words: int) -> None:
+def test_torch_wakes_no_threads_of_its_own() -> None:
     """They would spin for some milliseconds on the cores that the engine's threads need."""
-    result = subprocess.run(
-        [sys.executable, "-c", COUNTED, str(cached_words)], capture_output=True, text=True, timeout=120
-    )
-    assert result.stdout.split() == ["2", "2", "3"], result.stderr
+    result = subprocess.run([sys.executable, "-c", COUNTED], capture_output=True, text=True, timeout=120)
+    assert result.stdout.split() == ["2", "2", "2", "2", "3"], result.stderr
