@@ -1,7 +1,5 @@
 """The package's errors and warnings. A message says what was got, what was expected and what to change."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Sequence
 from numbers import Integral
@@ -158,7 +156,5 @@ CHECKPOINT_PARTS = (
 FILE_MISSING = "{path}: no such file. Expected {expected}."
 FILE_NOT_REGULAR = "{path}: a folder or a special file. Expected {expected}."
 FILE_UNREADABLE = "{path}: can't be read ({reason}). Expected {expected}."
-FILE_UNWRITABLE = "{path}: can't be written ({reason})."
 MIX_FINITE = "scalar_mix_parameters are {got}. Expected finite numbers: to leave a layer out, give it -1e10."
-PATH_FOLDER = "{path} is no folder. Expected the name of a folder."
 SOURCE_DAMAGED = "{path}: damaged, cut short or unreadable ({reason}). Get the file again, or leave it out."

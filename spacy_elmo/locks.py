@@ -4,8 +4,6 @@ A forked process (`nlp.pipe` with n_process) has a copy of each lock as it was, 
 would release what another thread held.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from weakref import WeakSet
@@ -40,7 +38,7 @@ class Lock:
     def __exit__(self, *error: object) -> None:
         self._lock.release()
 
-    def __reduce__(self) -> tuple[type[Lock], tuple[()]]:
+    def __reduce__(self) -> "tuple[type[Lock], tuple[()]]":
         return Lock, ()
 
 

@@ -3,7 +3,7 @@
 from .characters import batch_to_ids_array, boundary_ids, count_truncated, words_to_ids
 from .options import BiLMOptions, read_options, write_options
 from .vectors import VectorsWriter, read_vectors
-from .weights import expected_parameters, parameter_problems, read_weights, write_weights
+from .weights import expected_parameters, read_weights, write_weights
 
 __all__ = [
     "BiLMOptions",
@@ -12,7 +12,6 @@ __all__ = [
     "boundary_ids",
     "count_truncated",
     "expected_parameters",
-    "parameter_problems",
     "read_options",
     "read_vectors",
     "read_weights",

@@ -1,7 +1,5 @@
 """Atomic writing: a new file is complete at its path, or the earlier file stays."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import os
@@ -13,12 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from ..errors import FILE_UNWRITABLE, ElmoError
+from ..errors import ElmoError
 from .paths import expanded
 
 # A file's name has 255 bytes at most on all common file systems. A temporary file adds 38, and one of it 38 more.
 _NAME_BYTES = 150
-
+UNFINISHED = ".unfinished"  # name of a marker file that stands in a folder while its files are replaced
 
 # by real paths: what this process alone writes, and temporary files and folders of it
 _held: set[Path] = set()
@@ -55,16 +53,14 @@ def _unfinished(target: Path, error: type[ElmoError]) -> Iterator[Path]:
 def file_to_write(path: str | os.PathLike[str], error: type[ElmoError]) -> Path:
     """Return where a file is to be written: `path`, or the target of this link.
 
-    Raises `error` if its folder is missing, or if that is no regular file, or what this process prints to.
+    Raises `error` if its folder is missing, or if that is no regular file.
     """
     target = real(path)
     if not target.parent.is_dir():
         raise error(f"{target}: can't be written, because the folder {target.parent} does not exist.")
     if target.exists() and not target.is_file():  # a folder, a pipe, or a device such as /dev/null
         reason = "it is a folder" if target.is_dir() else "it is no regular file"
-        raise error(FILE_UNWRITABLE.format(path=target, reason=reason))
-    if is_output(target):  # as /dev/stdout is, with > file
-        raise error(f"{target}: standard output or standard error goes to it. Expected the name of another file.")
+        raise error(f"{target}: can't be written ({reason}).")
     return target
 
 
@@ -84,25 +80,13 @@ def _beside(target: Path, end: str) -> Path:
     return target.parent / f".{name}.{end}"
 
 
-def is_output(path: Path) -> bool:
-    """Whether a file is what this process prints to."""
-    for descriptor in (1, 2):
-        with suppress(OSError):  # it is closed, or there is no such file
-            if os.path.samestat(os.fstat(descriptor), path.stat()):
-                return True
-    return False
-
-
 @contextmanager
 def writing(path: str | os.PathLike[str], error: type[ElmoError]) -> Iterator[None]:
     """Turn an OSError or RuntimeError inside the block into `error`, with `path` in the message."""
     try:
         yield
     except (OSError, RuntimeError) as exc:  # h5py raises RuntimeError when it closes a file on a full disk
-        raise error(FILE_UNWRITABLE.format(path=path, reason=exc)) from exc
-
-
-UNFINISHED = ".unfinished"  # name of a marker file that stands in a folder while its files are replaced
+        raise error(f"{path}: can't be written ({exc}).") from exc
 
 
 def is_unfinished(folder: Path) -> bool:
@@ -146,13 +130,7 @@ def _replace_files(source: Path, folder: Path, names: Iterable[str]) -> None:
     (folder / UNFINISHED).unlink()
 
 
-# names of incomplete or replaced files and folders; those of earlier versions may lack the name of what they are for
-_NAME = re.compile(r"\.((?P<name>.+)\.)?[0-9a-f]{32}\.(tmp|old)")
-
-
-def is_leftover(name: str) -> bool:
-    """Whether a name is that of a temporary file or folder."""
-    return _NAME.fullmatch(name) is not None
+_TEMPORARY = re.compile(r"\.((?P<name>.+)\.)?[0-9a-f]{32}\.tmp")  # what `_beside` names
 
 
 def remove_leftovers(folder: Path, error: type[ElmoError]) -> None:
@@ -162,13 +140,12 @@ def remove_leftovers(folder: Path, error: type[ElmoError]) -> None:
     """
     with writing(folder, error):
         for path in [*folder.glob(".*"), *folder.glob("*/.*")]:
-            if not (left := _NAME.fullmatch(path.name)):
-                continue
-            if left["name"] and (path.parent / f".{left['name']}.lock").exists():
-                with suppress(error), _locked(path.parent / left["name"], error):
-                    pass
-            else:
-                _delete(path)
+            if left := _TEMPORARY.fullmatch(path.name):
+                if left["name"] and (path.parent / f".{left['name']}.lock").exists():
+                    with suppress(error), _locked(path.parent / left["name"], error):
+                        pass
+                else:
+                    _delete(path)
 
 
 def _delete(path: Path) -> None:

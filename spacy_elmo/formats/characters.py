@@ -4,13 +4,8 @@ A word is begin-of-word, its UTF-8 bytes, end-of-word, then padding up to `max_c
 In arrays, 1 is added to every id, so that 0 marks positions without a word (the mask).
 """
 
-from __future__ import annotations
-
-import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -47,7 +42,7 @@ def words_to_ids(words: Sequence[str], max_characters: int = MAX_CHARACTERS) -> 
     Raises ElmoError if `words` is not a list of strings.
     """
     n_bytes = _n_bytes(max_characters)
-    encoded = [data[:n_bytes] for data in _encode(words)]
+    encoded = [word.encode("utf-8", "ignore")[:n_bytes] for word in checked_words(words)]
     lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
     table = np.array(encoded, dtype=f"S{n_bytes}").view(np.uint8).reshape(len(encoded), n_bytes)
     ids = np.full((len(encoded), max_characters), PADDING + 1, dtype=np.int64)
@@ -55,12 +50,8 @@ def words_to_ids(words: Sequence[str], max_characters: int = MAX_CHARACTERS) -> 
     inside = np.arange(n_bytes) < lengths[:, None]
     ids[:, 1:-1][inside] = table[inside].astype(np.int64) + 1
     ids[np.arange(len(encoded)), lengths + 1] = END_OF_WORD + 1
-    begin, end = boundary_ids(max_characters)
-    for row, word in enumerate(words):
-        if word == BEGIN_OF_SENTENCE_WORD:
-            ids[row] = begin
-        elif word == END_OF_SENTENCE_WORD:
-            ids[row] = end
+    for boundary, own in zip((BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD), boundary_ids(max_characters)):
+        ids[np.array([word == boundary for word in words], bool)] = own
     return ids
 
 
@@ -92,20 +83,13 @@ def count_truncated(words: Sequence[str], max_characters: int = MAX_CHARACTERS) 
 
     Raises ElmoError if `words` is not a list of strings.
     """
-    n_bytes = _n_bytes(max_characters)
-    return sum(len(data) > n_bytes for data in _encode(words))
+    _n_bytes(max_characters)
+    return len(too_long(checked_words(words), max_characters))
 
 
 def _n_bytes(max_characters: int) -> int:
     check_whole(3, max_characters=max_characters)  # the word's begin, one byte, the word's end
     return int(max_characters) - 2
-
-
-def _encode(words: Sequence[str]) -> list[bytes]:
-    if not isinstance(words, str):
-        with suppress(AttributeError):  # of a word that is no string
-            return [word.encode("utf-8", "ignore") for word in words]
-    return [word.encode("utf-8", "ignore") for word in checked_words(words)]
 
 
 def checked_words(sentence: Iterable[str]) -> list[str]:
@@ -116,14 +100,15 @@ def checked_words(sentence: Iterable[str]) -> list[str]:
         )
     words: list[Any] = [sentence] if _is_spacys(sentence) else list(sentence)
     for word in words:
+        if isinstance(word, str):
+            continue
         if _is_spacys(word):
             raise ElmoError(
                 f"{shown(word)} was given. Expected words, which are strings: of a doc [token.text for token in doc]. "
                 "Or run a pipeline with elmo: doc._.elmo has the vectors of a doc's tokens, and spacy_elmo.encode(nlp, "
                 "docs) returns one for each doc."
             )
-        if not isinstance(word, str):
-            raise ElmoError(f"a word is {shown(word)}. Expected a string.")
+        raise ElmoError(f"a word is {shown(word)}. Expected a string.")
     return words
 
 
@@ -162,25 +147,8 @@ class TruncatedWords:
                     "given once."
                 )
                 warning = TruncatedWordsWarning(message, f"How many tokens were cut so far is in {self.where}.")
-                # The empty registry: else Python would drop a warning that another counter gave in the same words.
-                warnings.warn_explicit(warning, None, *_users_line(), registry={})
+                warnings.warn(warning, stacklevel=2)
             self.n += len(long)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"where": self.where}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["where"])  # type: ignore[misc]
-
-
-_INSIDE = ("spacy_elmo", "spacy", "thinc", "torch", "contextlib")  # what may stand between a user's line and a warning
-
-
-def _users_line() -> tuple[str, int]:
-    """Return file and number of the line that called this package; this file and 0 in a thread without such a line."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
-        frame = frame.f_back
-    if frame is None or frame.f_globals.get("__name__") == "threading":
-        return __file__, 0
-    return frame.f_code.co_filename, frame.f_lineno
+    def __reduce__(self) -> "tuple[type[TruncatedWords], tuple[str]]":
+        return TruncatedWords, (self.where,)

@@ -1,7 +1,5 @@
 """What an HDF5 file is and holds, as far as that shows without other files."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

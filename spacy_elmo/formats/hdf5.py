@@ -4,9 +4,6 @@ Sizes are checked before memory is allocated, so that a small file can't cause a
 is ever opened. The functions for an open file raise ElmoError; `open_hdf5` makes it the error that its caller names.
 """
 
-from __future__ import annotations
-
-import itertools
 import math
 import os
 import zlib
@@ -71,13 +68,6 @@ def open_hdf5(path: str | os.PathLike[str], expected: str, error: type[ElmoError
             raise error(f"{path}: can't be read ({exc}). The file is damaged: get it again.") from exc
 
 
-def root_names(file: h5py.File) -> str:
-    """Return up to 20 names at the root of a file as text for a message."""
-    names = list(itertools.islice(file, 21))
-    texts = [ascii(name[:80])[1:-1] for name in names[:20]] + ["..."] * (len(names) > 20)
-    return ", ".join(texts) if texts else "nothing"
-
-
 def find(file: h5py.File, name: str) -> object | None:
     """Return what is at a path in a file; None if a part of the path is missing. Links are refused, not followed."""
     current: Any = file
@@ -117,7 +107,7 @@ def all_there(file: h5py.File, found: Mapping[str, h5py.Dataset | None], expecte
     if missing := [name for name, dataset in found.items() if dataset is None]:
         raise ElmoError(
             f"{file.filename}: missing datasets: {listed(missing)}. Expected {expected}; at its root the file has "
-            f"{root_names(file)}."
+            f"{listed([ascii(name[:80])[1:-1] for name in file]) or 'nothing'}."
         )
     return {name: dataset for name, dataset in found.items() if dataset is not None}
 

@@ -5,8 +5,6 @@ that returns the folder of the package's files, or a module in that folder. The 
 weights.hdf5, and perhaps softmax.hdf5, vocabulary.txt, its counts, and README.md, the model card.
 """
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from importlib import metadata

@@ -4,8 +4,6 @@ An output is no input, and no file of the model that is read. Nobody else writes
 replaced is what the same command has written, and only if that was asked for.
 """
 
-from __future__ import annotations
-
 import glob
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from ..errors import PATH_FOLDER, CorpusError, ElmoError
+from ..errors import CorpusError, ElmoError
 from .atomic import file_to_write, is_unfinished, lock, real
 from .paths import Name, expanded, find_files
 
@@ -53,16 +51,19 @@ def check_output(
     """
     target, kind = (real(path), "folder") if names else (file_to_write(path, error), "file")
     if names and target.exists() and not target.is_dir():
-        raise error(PATH_FOLDER.format(path=path))
+        raise error(f"{path} is no folder. Expected the name of a folder.")
     inputs = [name for name in inputs if not (left_out and _is_pattern(name))]
     _refuse_inputs(path, target, [target / name for name in names] or [target], inputs, error)
     if not target.exists():
         return
-    if begins and (earlier := _begin(target, len(begins))) and earlier.lower() != begins.lower():
-        raise error(
-            f"{path}: begins with {earlier!r}, so no earlier command of this kind has written it. Expected a new name, "
-            f"or that of a file that begins with {begins!r}: change the name, or delete the file."
-        )
+    if begins:
+        with target.open("rb") as file:
+            earlier = file.read(len(begins))
+        if earlier and earlier.lower() != begins.lower():
+            raise error(
+                f"{path}: begins with {earlier!r}, so no earlier command of this kind has written it. Expected a new "
+                f"name, or that of a file that begins with {begins!r}: change the name, or delete the file."
+            )
     if marks and not is_unfinished(target) and not any((target / mark).exists() for mark in marks):
         found = names if beside else sorted(file.name for file in target.iterdir() if not file.name.startswith("."))
         if foreign := [name for name in found if (target / name).exists()]:
@@ -73,11 +74,6 @@ def check_output(
             )
     elif not force:
         raise error(f"{path}: exists. Give another {kind}, or add --force (force=True, replace=True) to replace it.")
-
-
-def _begin(path: Path, length: int) -> bytes:
-    with path.open("rb") as file:
-        return file.read(length)
 
 
 def _refuse_inputs(
@@ -96,10 +92,11 @@ def _refuse_inputs(
                 status = os.fstat(0)
                 same = (status.st_dev, status.st_ino) in present
         if present and not same:
-            for file in _files_of(source):
-                status = file.stat()
-                same |= (status.st_dev, status.st_ino) in present
-                same |= any(real(file).is_relative_to(folder) for folder in folders)
+            with suppress(CorpusError):  # the reader tells it
+                for file in find_files(source):
+                    status = file.stat()
+                    same |= (status.st_dev, status.st_ino) in present
+                    same |= any(real(file).is_relative_to(folder) for folder in folders)
         if same:
             raise error(
                 f"{path}: the {kind} to read and the {kind} to write are the same. Expected another {kind} for the "
@@ -113,13 +110,6 @@ def _refuse_inputs(
 
 def _is_pattern(name: Name) -> bool:
     return glob.has_magic(os.fspath(name)) and not os.path.exists(expanded(name))
-
-
-def _files_of(source: Path) -> list[Path]:
-    try:
-        return find_files(source)
-    except CorpusError:  # the reader tells it
-        return []
 
 
 def _would_match(path: Path, pattern: Path) -> bool:

@@ -1,17 +1,12 @@
 """What users give as paths: files, folders, patterns, and what is none."""
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
-from ..errors import FILE_MISSING, FILE_NOT_REGULAR, SOURCE_DAMAGED, CorpusError, ElmoError, shown
+from ..errors import FILE_MISSING, FILE_NOT_REGULAR, CorpusError, ElmoError, shown
 
 Name = str | os.PathLike[str]
 
@@ -30,11 +25,9 @@ def name_of(source: str) -> str:
 
 
 def refuse_address(path: str | os.PathLike[str], error: type[ElmoError]) -> None:
-    """Raise `error` if a path of the user is an address such as s3://..., has a NUL character, or is no path."""
+    """Raise `error` if a path of the user is an address such as s3://..., or is no path."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise error(f"{shown(path)} is no path. Expected text or a pathlib.Path: make bytes text with os.fsdecode.")
-    if "\0" in os.fspath(path):
-        raise error(f"{shown(os.fspath(path))} has a NUL character, which no path can have. Remove the character.")
     if _SCHEME.match(os.fspath(path)):
         raise error(
             f"{path}: an address on the network. Expected a file: this package downloads nothing by itself. "
@@ -54,15 +47,12 @@ def existing_file(path: str | os.PathLike[str], expected: str, error: type[ElmoE
     return path
 
 
-def sha256_of(file: Path | BinaryIO) -> str:
-    """Return the SHA-256 of a file, or of one open for reading bytes, as 64 hexadecimal digits in lower case."""
-    if isinstance(file, Path):
-        with file.open("rb") as opened:
-            return sha256_of(opened)
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file, as 64 hexadecimal digits in lower case."""
     digest = hashlib.sha256()
-    file.seek(0)
-    while block := file.read(2**20):
-        digest.update(block)
+    with path.open("rb") as file:
+        while block := file.read(2**20):
+            digest.update(block)
     return digest.hexdigest()
 
 
@@ -78,45 +68,35 @@ def find_files(source: Name, output: Name | None = None) -> list[Path]:
     A name that exists is no pattern. In folders and patterns, names that begin with a dot are left out, links to
     folders, and the folder `output`.
     """
-    path = expanded(source)
+    path, files = expanded(source), list[Path]()
     problem = "no such file or folder, and no pattern that matches a file"
     if not os.fspath(source):  # Path("") is the current folder
         raise CorpusError(f'"": {problem}. Expected {EXPECTED}.')
-    with _usable(source):
+    try:
         if path.is_file():
             return [path]
         if path.is_dir():
             problem = "a folder without files that can be read"
             files = [Path(folder, name) for folder, _, names in os.walk(path, onerror=_raise) for name in names]
         elif path.exists():
-            raise CorpusError(f"{path}: neither a file nor a folder. Expected {EXPECTED}.")
+            problem = "neither a file nor a folder"
         elif glob.has_magic(str(path)):  # glob.glob would follow links to folders, even in circles
             files = list(Path(path.anchor or ".").glob(str(path.relative_to(path.anchor))))
-        else:
-            files = []
         hidden = _n_hidden(path)  # dots that the user wrote
         visible = sorted(file for file in files if _n_hidden(file) == hidden and file.is_file())
         if output is not None:
             excluded = expanded(output).resolve()
             visible = [file for file in visible if not file.resolve().is_relative_to(excluded)]
+    except (OSError, ValueError) as error:  # unreadable, too long, with NUL or half a surrogate pair, or such as a**
+        path_shown = shown(os.fspath(source))
+        raise CorpusError(f"{path_shown}: no files can be found there ({error}). Expected {EXPECTED}.") from error
     if not visible:
         raise CorpusError(f"{path}: {problem}. Expected {EXPECTED}.")
     return visible
 
 
-@contextmanager
-def _usable(source: Name) -> Iterator[None]:
-    try:
-        yield
-    except CorpusError:
-        raise
-    except (OSError, ValueError) as error:  # too long, with NUL or half a surrogate pair, or such as a**
-        path = shown(os.fspath(source))
-        raise CorpusError(f"{path}: not a pattern or a name of files ({error}). Expected {EXPECTED}.") from error
-
-
 def _raise(error: OSError) -> None:
-    raise CorpusError(SOURCE_DAMAGED.format(path=error.filename, reason=error)) from error
+    raise error
 
 
 def _n_hidden(path: Path) -> int:

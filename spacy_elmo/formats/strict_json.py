@@ -1,7 +1,5 @@
 """Parses JSON that may be damaged or hostile."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
@@ -10,29 +8,24 @@ from typing import Any, NoReturn
 from ..errors import shown
 
 
-def parse_json(raw: bytes | str, *, finite: bool = True) -> Any:
-    """Return the value of a JSON text. Raises ValueError, also for a key twice and, if finite, for what is no float."""
-    text = raw.decode("utf-8-sig") if isinstance(raw, bytes) else raw
-    try:
-        return json.loads(
-            text,
-            object_pairs_hook=_refuse_duplicate_keys,
-            parse_constant=_refuse_constant if finite else None,
-            parse_float=_finite if finite else None,
-        )
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+def read_json(path: Path, limit: int) -> Any:
+    """Return the value of a JSON file of at most `limit` bytes.
 
-
-def read_json(path: Path, limit: int, *, finite: bool = True) -> Any:
-    """Return the value of a JSON file of at most `limit` bytes. Raises OSError or ValueError, with the reason."""
+    Raises OSError or ValueError with the reason, also for a key twice in one object and for what is no finite number.
+    """
     if path.exists() and not path.is_file():  # opening a pipe could wait for ever
         raise ValueError("it is a folder or a special file")
     with path.open("rb") as file:
         raw = file.read(limit + 1)
     if len(raw) > limit:
         raise ValueError(f"it has more than {limit:,} bytes")
-    return parse_json(raw, finite=finite)
+    text = raw.decode("utf-8-sig")
+    try:
+        return json.loads(
+            text, object_pairs_hook=_refuse_duplicate_keys, parse_constant=_refuse_constant, parse_float=_finite
+        )
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
 
 
 def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

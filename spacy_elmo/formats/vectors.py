@@ -6,8 +6,6 @@ If a sentence occurs more than once, each occurrence has a dataset, and the JSON
 A dataset can also be named by a key instead of a number. Such sentences are not in the JSON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -28,7 +26,6 @@ from .hdf5 import Floats, check_dataset, find_dataset, open_hdf5, read_dataset, 
 from .paths import expanded
 
 INDEX_NAME = "sentence_to_index"
-_EXPECTED = "a file of embedded sentences"
 _SHAPES = "Expected (layers, tokens, width) or (tokens, width)."
 
 
@@ -96,7 +93,7 @@ class VectorsWriter:
         self._raw: DeferredErrorFile
         self._stack = ExitStack()
 
-    def __enter__(self) -> VectorsWriter:
+    def __enter__(self) -> "VectorsWriter":
         """Open a temporary file in the folder of `path`. Raises VectorsError if it can't be created."""
         self._indices, self._n_written = {}, 0
         with ExitStack() as stack:
@@ -138,13 +135,13 @@ class VectorsWriter:
                 f"the key {shown(name)} can't name a dataset: {problem}. Use another key, or none: then a number "
                 "is used."
             )
+        if name in self._file:
+            raise VectorsError(
+                f"{self._named}: the key {shown(name)} was written before. Expected each key once: change it, or use "
+                "none."
+            )
         array = _checked_floats(vectors, f"sentence {self._n_written}")
         with writing(self._named, VectorsError):
-            if name in self._file:
-                raise VectorsError(
-                    f"{self._named}: the key {shown(name)} was written before. Expected each key once: change it, "
-                    "or use none."
-                )
             self._file.create_dataset(name, data=array)
             self._raw.check()
         if self.index and key is None:
@@ -183,17 +180,14 @@ def read_vectors(path: str | os.PathLike[str], *, first: int = 0) -> Iterator[tu
     the file has no sentence_to_index, or if the same sentence occurs again later.
     Raises VectorsError when the first sentence, or the damaged one, is requested.
     """
-    with open_hdf5(path, _EXPECTED, VectorsError) as file:
-        for text, dataset in _datasets_in(file, first):
+    with open_hdf5(path, "a file of embedded sentences", VectorsError) as file:
+        keyed = keyed_datasets(file)
+        for text, dataset in keyed[first:] if keyed else _numbered_datasets(file, first):
             check_dataset(dataset)
             yield text, read_dataset(dataset)
 
 
-def _datasets_in(file: h5py.File, first: int = 0) -> Iterator[tuple[str | None, h5py.Dataset]]:
-    """Yield the texts and the datasets of a file from the sentence `first` on. Values are not checked."""
-    if keyed := keyed_datasets(file):
-        yield from keyed[first:]
-        return
+def _numbered_datasets(file: h5py.File, first: int) -> Iterator[tuple[str | None, h5py.Dataset]]:
     n_sentences = sum(map(_is_number, file))
     sentences = _read_index(file, n_sentences)
     for i in range(first, n_sentences):

@@ -5,11 +5,9 @@ which have the layout of the file: for ``x @ W``, with the gates in the order in
 gate (i, j, f, o), and with the forget bias of 1 not yet added.
 """
 
-from __future__ import annotations
-
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,19 +95,6 @@ def expected_parameters(options: BiLMOptions, arrays: Iterable[str] | None = Non
     return {part.parameter: part.shape for entry in _table_for(options, arrays or ()) for part in entry.parts}
 
 
-def parameter_problems(options: BiLMOptions, shapes: Mapping[str, Sequence[int]]) -> list[str]:
-    """Return what is missing, unexpected or misshapen among parameters, a message for each problem."""
-    expected = expected_parameters(options, shapes)
-    problems = []
-    for name, shape in expected.items():
-        if name not in shapes:
-            problems.append(f"{name} is missing, expected shape {shape}")
-        elif tuple(shapes[name]) != shape:
-            problems.append(f"{name} has shape {tuple(shapes[name])}, expected {shape}")
-    problems += [f"{name} is unexpected" for name in shapes if name not in expected]
-    return problems
-
-
 def _table_for(options: BiLMOptions, arrays: Iterable[str]) -> list[Entry]:
     """Return the table for parameters of these names, with the optional projections that are among them."""
     names = list(arrays)
@@ -167,7 +152,13 @@ def check_shapes(arrays: Mapping[str, Floats], options: BiLMOptions, source: str
         if not isinstance(array, np.ndarray) or array.dtype.newbyteorder("=") != np.float32:
             got = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
             raise WeightsError(f"{source}: {name} is {got}. Expected a numpy array of float32.")
-    problems = parameter_problems(options, {name: array.shape for name, array in arrays.items()})
+    expected, problems = expected_parameters(options, arrays), []
+    for name, shape in expected.items():
+        if name not in arrays:
+            problems.append(f"{name} is missing, expected shape {shape}")
+        elif arrays[name].shape != shape:
+            problems.append(f"{name} has shape {arrays[name].shape}, expected {shape}")
+    problems += [f"{name} is unexpected" for name in arrays if name not in expected]
     if problems:
         raise WeightsError(f"{source}: the parameters and the options disagree: {listed(problems, '; ')}.")
 

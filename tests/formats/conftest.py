@@ -1,7 +1,5 @@
 """Small models and their files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

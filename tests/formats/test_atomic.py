@@ -1,7 +1,5 @@
 """Files and folders that replace others when they are complete, what killed processes leave, and locks."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal
@@ -23,26 +21,6 @@ from pathlib import Path
 from spacy_elmo.errors import CheckpointError
 from spacy_elmo.formats.atomic import lock, replacing
 """
-
-
-def test_what_a_process_prints_to_is_not_replaced(tmp_path: Path) -> None:
-    """/dev/stdout is the file that a shell has opened, so that its earlier lines would be lost."""
-    log = tmp_path / "log"
-    log.write_text("earlier\n")
-    code = """
-for name in ("/dev/stdout", "/dev/stderr", "log"):
-    try:
-        with replacing(name, CheckpointError) as temporary:
-            temporary.write_text("new")
-    except CheckpointError as error:
-        print(error, flush=True)
-"""
-    with log.open("ab") as file:
-        subprocess.run([sys.executable, "-c", START + code], cwd=tmp_path, stdout=file, stderr=file, check=True)
-    told = log.read_text()
-    assert told.startswith("earlier\n")
-    assert told.count("log: standard output or standard error goes to it") == 3
-    assert os.listdir(tmp_path) == ["log"]
 
 
 def test_where_no_file_can_be_written(tmp_path: Path) -> None:
@@ -112,7 +90,7 @@ def test_a_file_in_the_way(tmp_path: Path) -> None:
 
 
 DIGITS = "0123456789abcdef" * 2
-LEFT = [f".{DIGITS}.tmp", f".corpus.{DIGITS}.tmp", f".corpus.{DIGITS}.old"]
+LEFT = [f".{DIGITS}.tmp", f".corpus.{DIGITS}.tmp"]
 MINE = [".lock", ".notes.tmp", f"{DIGITS}.tmp", f".{DIGITS}.txt", f".{DIGITS}0.tmp", f".{DIGITS.upper()}.tmp", "a.old"]
 
 
@@ -164,8 +142,8 @@ def test_what_is_left_of_one_file_goes(tmp_path: Path) -> None:
 @contextmanager
 def another_process(path: Path, code: str = "with lock(sys.argv[1], CheckpointError):") -> Iterator[subprocess.Popen]:
     """A process that holds the lock of a file or folder. It is killed at the end."""
-    code += "\n    print('held', flush=True)\n    sys.stdin.read()\n"
-    command = [sys.executable, "-c", START + code, str(path)]
+    code = f"{START}{code}\n    print('held', flush=True)\n    sys.stdin.read()\n"
+    command = [sys.executable, "-c", code, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"held\n"
@@ -175,14 +153,12 @@ def another_process(path: Path, code: str = "with lock(sys.argv[1], CheckpointEr
             process.send_signal(signal.SIGKILL)
 
 
-@pytest.mark.parametrize("kind", ["file", "folder", "new", "long"])
+@pytest.mark.parametrize("kind", ["folder", "new file with a long name"])
 def test_another_process_that_holds_it_is_named(tmp_path: Path, kind: str) -> None:
     """Until it is killed. Then all that it has left goes."""
-    path = tmp_path / ("x" * 250 if kind == "long" else "out")
+    path = tmp_path / ("out" if kind == "folder" else "x" * 250)
     if kind == "folder":
         path.mkdir()
-    elif kind != "new":
-        path.touch()
     before = os.listdir(tmp_path)
     with another_process(path) as process:
         for _ in range(2):  # a refused one leaves the lock as it was
@@ -229,7 +205,7 @@ def test_many_processes_after_each_other(tmp_path: Path) -> None:
     """None is in the block together with another one, though each deletes the lock's file."""
     code = """
 import os, random
-rest = 40
+rest = 20
 while rest:
     try:
         with lock("out", CheckpointError):
@@ -239,21 +215,15 @@ while rest:
     except CheckpointError:
         pass
 """
-    runs = [subprocess.Popen([sys.executable, "-c", START + code], cwd=tmp_path) for _ in range(4)]
-    assert [run.wait() for run in runs] == [0] * 4
+    runs = [subprocess.Popen([sys.executable, "-c", START + code], cwd=tmp_path) for _ in range(3)]
+    assert [run.wait() for run in runs] == [0] * 3
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("why", ["mounted", "not writable"])
-def test_a_folder_beside_which_nothing_can_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
-) -> None:
+def test_a_folder_beside_which_nothing_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "f"
     folder.mkdir()
-    if why == "mounted":
-        monkeypatch.setattr(os.path, "ismount", lambda path: Path(path) == folder)
-    else:
-        monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
     with held(folder):
         assert os.listdir(folder) == [".lock"]
     assert os.listdir(folder) == []

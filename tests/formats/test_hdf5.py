@@ -1,8 +1,5 @@
 """Ways of storing values in HDF5 that are read, and ways that are refused: links, filters, bombs, damage, sizes."""
 
-from __future__ import annotations
-
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,20 +14,17 @@ from spacy_elmo.formats import BiLMOptions, expected_parameters, read_weights, w
 from spacy_elmo.formats.weights import weights_table
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
+def test_other_ways_to_store_float32(weights: Path, options: BiLMOptions, arrays: Arrays) -> None:
+    ways: list[dict] = [
         {"dtype": ">f4"},
         {"chunks": (3, 7)},
         {"chunks": True, "compression": "gzip", "shuffle": True, "fletcher32": True},
         {"chunks": (4, 8), "compression": "lzf"},
         {"chunks": (10, 32), "maxshape": (None, None), "compression": "gzip"},
-    ],
-    ids=str,
-)
-def test_other_ways_to_store_float32(weights: Path, options: BiLMOptions, arrays: Arrays, how: dict) -> None:
-    rewrite(weights, W_0, **how)
-    assert_same(read_weights(weights, options), arrays)
+    ]
+    for how in ways:
+        rewrite(weights, W_0, **how)
+        assert_same(read_weights(weights, options), arrays)
 
 
 @pytest.mark.parametrize("name", [W_0, CELL, "RNN_0"])
@@ -64,22 +58,20 @@ def created(**how: object) -> Callable[[h5py.File, np.ndarray], None]:
     return lambda file, values: file.create_dataset(W_0, **({"data": values} | how))
 
 
-@pytest.mark.parametrize(
-    ("make", "parts"),
-    [
-        (virtual, ["virtual"]),
-        (external, ["stored in another file"]),
-        (created(data=None, shape=(10, 32), dtype="f4"), ["stores 0 bytes for 1,280 bytes"]),
-        (created(data=None, shape=(10, 32), dtype="f4", chunks=(5, 32)), ["stores 0 bytes for 1,280 bytes"]),
-        (one_of_two_chunks, ["incomplete"]),
-        (created(scaleoffset=3), ["the filter number 6"]),
-    ],
-)
-def test_other_ways_are_refused(
-    weights: Path, options: BiLMOptions, make: Callable[[h5py.File, np.ndarray], None], parts: list[str]
-) -> None:
-    rewrite_as(weights, make)
-    refused(weights, options, W_0, *parts)
+REFUSED: list[tuple[Callable[[h5py.File, np.ndarray], None], str]] = [
+    (virtual, "virtual"),
+    (external, "stored in another file"),
+    (created(data=None, shape=(10, 32), dtype="f4"), "stores 0 bytes for 1,280 bytes"),
+    (created(data=None, shape=(10, 32), dtype="f4", chunks=(5, 32)), "stores 0 bytes for 1,280 bytes"),
+    (one_of_two_chunks, "incomplete"),
+    (created(scaleoffset=3), "the filter number 6"),
+]
+
+
+def test_other_ways_are_refused(weights: Path, options: BiLMOptions) -> None:
+    for make, part in REFUSED:
+        rewrite_as(weights, make)
+        refused(weights, options, W_0, part)
 
 
 @pytest.mark.parametrize("how", [{"compression": "gzip"}, {"fletcher32": True}, {"compression": "lzf"}], ids=str)
@@ -111,29 +103,19 @@ def test_a_dataset_of_more_bytes_than_all_float32_values(weights: Path, options:
     assert not read_weights(weights, wide, max_bytes=1_600_000)["char_cnn.projection.weight"].any()
 
 
-def big_zeros(weights: Path, options: BiLMOptions) -> tuple[BiLMOptions, int]:
-    """Write weights that take much more memory than space in the file. Returns their options, and the bytes."""
+def test_more_memory_than_allowed(weights: Path, options: BiLMOptions, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment raises the limit for callers that can't give max_bytes: components, Elmo, ElmoEmbedder, info."""
     big = replace(options, filters=((1, 600),))
     zeros = {name: np.zeros(shape, np.float32) for name, shape in expected_parameters(big).items()}
     write_weights(weights, big, zeros, compress=True)
-    assert 4 * big.n_parameters > 20 * weights.stat().st_size
-    return big, 4 * big.n_parameters
-
-
-def test_more_memory_than_allowed(weights: Path, options: BiLMOptions) -> None:
-    big, n_bytes = big_zeros(weights, options)
-    size = weights.stat().st_size
+    n_bytes, size = 4 * big.n_parameters, weights.stat().st_size
+    assert n_bytes > 20 * size
     message = f"the biLM would take {n_bytes:,} bytes of memory, but the file has {size:,}. Expected at most"
     for max_bytes, allowed in ((n_bytes - 1, n_bytes - 1), (0, 4 * size)):
         told = f"{message} {allowed:,}. .* SPACY_ELMO_MAX_BYTES to {n_bytes} or more"
         with pytest.raises(WeightsError, match=told):
             read_weights(weights, big, max_bytes=max_bytes)
     assert not read_weights(weights, big, max_bytes=n_bytes)["lstm.layers.0.bias"].any()
-
-
-def test_the_environment_raises_the_limit(weights: Path, options: BiLMOptions, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For callers that can't give max_bytes: components, Elmo, ElmoEmbedder, info."""
-    big, n_bytes = big_zeros(weights, options)
     monkeypatch.setenv("SPACY_ELMO_MAX_BYTES", str(n_bytes))
     assert not read_weights(weights, big, max_bytes=0)["lstm.layers.0.bias"].any()
     for wrong in ("2 GB", "-1", "1e9", "9" * 30):
@@ -143,11 +125,9 @@ def test_the_environment_raises_the_limit(weights: Path, options: BiLMOptions, m
 
 
 def test_megabytes_that_unpack_to_gigabytes(weights: Path, options: BiLMOptions) -> None:
-    """Each dataset has the shape that the options state, and is to be unpacked from one chunk."""
+    """Each dataset has the shape that the options state, and would be unpacked from one chunk."""
     big = replace(options, dim=6000, projection_dim=6000, n_layers=1)
     with h5py.File(weights, "w") as file:
         for entry in weights_table(big, big.has_char_projection, big.has_lstm_projection):
             file.create_dataset(entry.dataset, entry.shape, "f4", chunks=entry.shape, compression="gzip")
-    started = time.monotonic()
     refused(weights, big, "the biLM would take 2,3", "Expected at most 1,073,741,824")
-    assert time.monotonic() - started < 30

@@ -1,8 +1,7 @@
 """Weight files: the table of datasets, golden files, round trips, bad contents, and the programs that can read them."""
 
-from __future__ import annotations
-
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,11 +12,10 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-import torch
 from bilm_cases import drawn_options, seeds
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weight_files import CELL, W_0, Arrays, assert_same, contents, random_arrays, refused
+from weight_files import CELL, W_0, Arrays, assert_same, contents, random_arrays, refused, rewrite
 
 from spacy_elmo.errors import WeightsError
 from spacy_elmo.formats import BiLMOptions, read_options, read_weights, write_weights
@@ -30,13 +28,8 @@ def test_golden(name: str, golden: Path, tmp_path: Path) -> None:
     options = read_options(golden / name / "options.json")
     arrays = read_weights(golden / name / "weights.hdf5", options)
     assert sum(array.size for array in arrays.values()) == options.n_parameters + options.char_dim
-    copy = tmp_path / "copy.hdf5"
-    write_weights(copy, options, arrays)
-    expected, got = contents(golden / name / "weights.hdf5"), contents(copy)
-    assert got.keys() == expected.keys()
-    for dataset, values in expected.items():
-        assert got[dataset].shape == values.shape
-        assert got[dataset].tobytes() == values.tobytes()
+    write_weights(tmp_path / "copy.hdf5", options, arrays)
+    assert_same(contents(tmp_path / "copy.hdf5"), contents(golden / name / "weights.hdf5"))
 
 
 OPTIONAL = ("char_cnn.projection.weight", "lstm.layers.0.projection")  # where the sizes do not require them
@@ -87,18 +80,16 @@ def test_bad_arrays(weights: Path, options: BiLMOptions, arrays: Arrays, kind: s
     changes, part = BAD_ARRAYS[kind]
     bad = {name: array for name, array in (arrays | changes).items() if array is not None}
     before = weights.read_bytes()
-    with pytest.raises(WeightsError) as error:
+    with pytest.raises(WeightsError, match=re.escape(part)):
         write_weights(weights, options, bad)
-    assert part in str(error.value)
     assert weights.read_bytes() == before
     assert list(weights.parent.iterdir()) == [weights]
 
 
 def test_arrays_in_other_layouts(weights: Path, options: BiLMOptions, arrays: Arrays) -> None:
-    write_weights(weights, options, {name: np.asfortranarray(array) for name, array in arrays.items()})
-    assert_same(read_weights(weights, options), arrays)
-    write_weights(weights, options, {name: array.astype(">f4") for name, array in arrays.items()})
-    assert_same(read_weights(weights, options), arrays)
+    for changed in (np.asfortranarray, lambda array: array.astype(">f4")):
+        write_weights(weights, options, {name: changed(array) for name, array in arrays.items()})
+        assert_same(read_weights(weights, options), arrays)
 
 
 def test_failed_write_keeps_the_earlier_file(
@@ -119,9 +110,8 @@ def test_failed_write_keeps_the_earlier_file(
 
 
 def test_files_that_are_no_weights(tmp_path: Path, options: BiLMOptions) -> None:
-    refused(tmp_path / "none.hdf5", options, "no such file")
-    refused(tmp_path, options, "a folder")
     path = tmp_path / "weights.hdf5"
+    refused(path, options, "no such file")
     for content in (b"", b"PK\x03\x04" + b"\0" * 100, b"\x89HDF\r\n\x1a\n", b"{}"):
         path.write_bytes(content)
         refused(path, options, "not an HDF5 file")
@@ -191,23 +181,13 @@ def test_file_of_a_larger_model(weights: Path, options: BiLMOptions, change: dic
     refused(weights, replace(options, **change), name, key)
 
 
-@pytest.mark.parametrize(("dtype", "names"), [("<f8", "all"), (">f8", "one"), ("<f2", "one"), (">f2", "all")])
-def test_other_floats_are_converted(weights: Path, options: BiLMOptions, dtype: str, names: str) -> None:
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", "<f2", ">f2"])
+def test_other_floats_are_converted(weights: Path, options: BiLMOptions, dtype: str) -> None:
     """As AllenNLP does: torch.FloatTensor(array)."""
-    expected = {}
-    with h5py.File(weights, "a") as file:
-        found = [name for name, values in contents(weights).items() if name == W_0 or names == "all"]
-        for name in found:
-            values = file[name][...].astype(dtype)
-            expected[name] = torch.FloatTensor(values.astype(values.dtype.newbyteorder("="))).numpy()
-            del file[name]
-            file[name] = values
-    arrays = read_weights(weights, options)
-    assert all(array.dtype == np.float32 for array in arrays.values())
-    forward = np.concatenate([arrays["lstm.layers.0.input_weight"][0], arrays["lstm.layers.0.recurrent_weight"][0]])
-    assert np.array_equal(forward, expected[W_0])
-    if names == "all":
-        assert np.array_equal(arrays["char_cnn.embedding.weight"][1:], expected["char_embed"])
+    expected = contents(weights)[W_0].astype(dtype).astype(np.float32)
+    rewrite(weights, W_0, dtype)
+    layer = (read_weights(weights, options)[f"lstm.layers.0.{name}_weight"][0] for name in ("input", "recurrent"))
+    assert np.concatenate(list(layer)).tobytes() == expected.tobytes()
 
 
 def test_a_file_that_another_process_writes(weights: Path, options: BiLMOptions) -> None:
@@ -222,12 +202,8 @@ def test_a_file_that_another_process_writes(weights: Path, options: BiLMOptions)
     read_weights(weights, options)
 
 
-@pytest.fixture
-def larger(options: BiLMOptions) -> BiLMOptions:
-    return replace(options, dim=512, projection_dim=128, n_layers=1, filters=((1, 32), (3, 64)))
-
-
-def test_rounded_weights_are_read_bit_for_bit_from_a_smaller_file(tmp_path: Path, larger: BiLMOptions) -> None:
+def test_rounded_weights_are_read_bit_for_bit_from_a_smaller_file(tmp_path: Path, options: BiLMOptions) -> None:
+    larger = replace(options, dim=512, projection_dim=128, n_layers=1, filters=((1, 32), (3, 64)))
     arrays = {name: round_mantissas(values, 10) for name, values in random_arrays(larger).items()}
     write_weights(tmp_path / "plain.hdf5", larger, arrays)
     write_weights(tmp_path / "packed.hdf5", larger, arrays, compress=True)
