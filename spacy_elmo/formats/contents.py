@@ -7,7 +7,7 @@ from typing import Any
 import h5py
 
 from ..errors import VectorsError, WeightsError
-from .hdf5 import all_there, check_dataset, find, open_hdf5
+from .hdf5 import check_dataset, find, find_all, open_hdf5
 from .softmax import read_softmax
 from .vectors import INDEX_NAME, keyed_datasets, read_vectors
 from .weights import TYPES
@@ -62,7 +62,7 @@ def matrices_in(path: Path) -> list[tuple[str, tuple[int, ...]]]:
             found.append(item)
 
     with open_hdf5(path, "the weights.hdf5 of a biLM", WeightsError) as file:
-        all_there(file, {"char_embed": find(file, "char_embed")}, "the weights of a biLM with the sizes of its options")
+        find_all(file, ["char_embed"], "the weights of a biLM with the sizes of its options")
         file.visititems(visit)  # follows no link
         for dataset in found:
             check_dataset(dataset, TYPES)

@@ -7,7 +7,7 @@ is ever opened. The functions for an open file raise ElmoError; `open_hdf5` make
 import math
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -102,8 +102,9 @@ def find_dataset(file: h5py.File, name: str) -> h5py.Dataset | None:
     return found
 
 
-def all_there(file: h5py.File, found: Mapping[str, h5py.Dataset | None], expected: str) -> dict[str, h5py.Dataset]:
-    """Return what `find_dataset` has found by name. Raises ElmoError, with what was expected, if some are missing."""
+def find_all(file: h5py.File, names: Iterable[str], expected: str) -> dict[str, h5py.Dataset]:
+    """Return datasets by name. Raises ElmoError, with what was expected, if some are missing."""
+    found = {name: find_dataset(file, name) for name in names}
     if missing := [name for name, dataset in found.items() if dataset is None]:
         raise ElmoError(
             f"{file.filename}: missing datasets: {listed(missing)}. Expected {expected}; at its root the file has "
@@ -138,22 +139,12 @@ def check_bytes(n_bytes: int, path: str | os.PathLike[str], what: str, max_bytes
 
 
 def check_dataset(dataset: h5py.Dataset, types: Sequence[str] = ("float32",), max_bytes: int = MAX_BYTES) -> None:
-    """Check that a dataset holds values of one of the types, in any byte order, stored as `check_storage` says."""
-    stored = dataset.id.get_type()
-    if not any(stored in _STORED[kind] for kind in types):
-        raise ElmoError(f"{_named(dataset)} holds {dataset.dtype}. Expected {' or '.join(types)}.")
-    check_storage(dataset, stored.get_size(), max_bytes)
-
-
-def _named(dataset: h5py.Dataset) -> str:
-    return f"{dataset.file.filename}: the dataset {dataset.name[1:]}"
-
-
-def check_storage(dataset: h5py.Dataset, item_size: int, max_bytes: int = MAX_BYTES) -> None:
-    """Check that the values of a dataset are complete, in its own file, and not larger than `allowed_bytes`."""
-    source = _named(dataset)
+    """Check type and size of a dataset (see `allowed_bytes`), and that all its values are in its file."""
+    source, kind = _named(dataset), dataset.id.get_type()
+    if not any(kind in _STORED[name] for name in types):
+        raise ElmoError(f"{source} holds {dataset.dtype}. Expected {' or '.join(types)}.")
     chunked = _check_inside(dataset, source)
-    n_bytes = math.prod(dataset.shape) * item_size
+    n_bytes = math.prod(dataset.shape) * kind.get_size()
     stored = dataset.id.get_storage_size()
     complete = stored == n_bytes
     if chunked:
@@ -171,6 +162,10 @@ def check_storage(dataset: h5py.Dataset, item_size: int, max_bytes: int = MAX_BY
             f"{source} stores {stored:,} bytes for {n_bytes:,} bytes of values. The file is incomplete: get it again."
         )
     check_bytes(n_bytes, dataset.file.filename, f"the dataset {dataset.name[1:]}", max_bytes)
+
+
+def _named(dataset: h5py.Dataset) -> str:
+    return f"{dataset.file.filename}: the dataset {dataset.name[1:]}"
 
 
 def _check_inside(dataset: h5py.Dataset, source: str) -> bool:

@@ -3,8 +3,6 @@
 Its parameters are `weight` and `bias`, with a row for each word: the datasets softmax/W and softmax/b.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Mapping
@@ -16,11 +14,10 @@ from ..errors import WeightsError, listed
 from .hdf5 import (
     MAX_BYTES,
     Floats,
-    all_there,
     check_bytes,
     check_dataset,
     find,
-    find_dataset,
+    find_all,
     open_hdf5,
     read_dataset,
     write_hdf5,
@@ -39,8 +36,7 @@ def read_softmax(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> di
                 '(paths.init, training.frozen_tokens, and training.softmax.kind "sampled" or "full"); or use version '
                 "0.1.0, which reads it."
             )
-        found = {dataset: find_dataset(file, dataset) for dataset in _DATASETS.values()}
-        datasets = all_there(file, found, "those of a softmax")
+        datasets = find_all(file, _DATASETS.values(), "those of a softmax")
         _check_shapes({name: datasets[dataset].shape for name, dataset in _DATASETS.items()}, str(path))
         n_bytes = sum(4 * math.prod(dataset.shape) for dataset in datasets.values())
         check_bytes(n_bytes, path, "the softmax", max_bytes)

@@ -19,11 +19,10 @@ from .characters import N_CHARACTERS
 from .hdf5 import (
     MAX_BYTES,
     Floats,
-    all_there,
     check_bytes,
     check_dataset,
     find,
-    find_dataset,
+    find_all,
     open_hdf5,
     read_dataset,
     write_hdf5,
@@ -185,11 +184,9 @@ def read_weights(
     """
     with open_hdf5(path, "the weights.hdf5 of a biLM", WeightsError) as file:
         every = weights_table(options, True, True)
-        found = {entry.dataset: find_dataset(file, entry.dataset) for entry in every}
-        names = [entry.parts[0].parameter for entry in every if found[entry.dataset] is not None]
+        names = [entry.parts[0].parameter for entry in every if find(file, entry.dataset) is not None]
         table = {entry.dataset: entry for entry in _table_for(options, names)}
-        expected = "the weights of a biLM with the sizes of its options"
-        datasets = all_there(file, {name: found[name] for name in table}, expected)
+        datasets = find_all(file, table, "the weights of a biLM with the sizes of its options")
         problems = [problem for name, entry in table.items() if (problem := _shape_problem(entry, datasets[name]))]
         if problems:
             raise ElmoError(f"{path}: the datasets and the options disagree: {listed(problems, '; ')}.")

@@ -1,7 +1,5 @@
 """softmax.hdf5: round trips in both types, and bad files and arrays."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
