@@ -30,11 +30,13 @@ from ..errors import CommandError
 from ..formats.atomic import replacing
 from ..formats.paths import sha256_of
 from . import shared
-from .console import msg, telling_if_stopped
+from .console import msg
 from .init_config import task_config, without_elmo
 
 SCORES = "scores.json"
 SETTINGS = shared.OTHERS_TOO  # other options are settings of the training
+_DATA = "Training data: .spacy, .conllu, .iob, .conll, .json"
+_DEV, _TEST = "Development data, by which the best step is chosen", "Data to score on; default: that of --dev"
 _BATCH, _EPOCHS, _LEAST_PATIENCE = 1000, 100, 400  # words of an update; what a small text waits for a better score
 ALONE, ELMO = "x alone", "[x; ELMo]"
 VECTORS, BOTH = "x with vectors", "[x with vectors; ELMo]"
@@ -55,16 +57,14 @@ class Run(NamedTuple):
 def compare(
     ctx: typer.Context,
     output: Path = Arg(..., metavar="OUT", help="Folder for the pipelines and scores.json", file_okay=False),
-    train_file: Path = Opt(..., "--train", metavar="FILE", help="Training data: .spacy, .conllu, .iob, .conll, .json"),
-    dev_file: Path = Opt(..., "--dev", metavar="FILE", help="Development data, by which the best step is chosen"),
-    test_file: Path | None = Opt(None, "--test", metavar="FILE", help="Data to score on; default: that of --dev"),
+    train_file: Path = Opt(..., "--train", metavar="FILE", exists=True, dir_okay=False, help=_DATA),
+    dev_file: Path = Opt(..., "--dev", metavar="FILE", exists=True, dir_okay=False, help=_DEV),
+    test_file: Path | None = Opt(None, "--test", metavar="FILE", exists=True, dir_okay=False, help=_TEST),
     pipeline: str = Opt("ner", "--pipeline", "-p", metavar="NAMES", help="Components, as in spacy elmo init-config"),
     lang: shared.LangOfBiLM = None,
     model: shared.BiLMName = None,
     optimize: Optimizations = Opt(Optimizations.efficiency, "--optimize", "-o", help="Size of the networks"),
-    vectors: str | None = Opt(
-        None, metavar="PIPELINE", help="Pipeline with static vectors: both networks are trained on them, too"
-    ),
+    vectors: str | None = Opt(None, metavar="PIPELINE", help="Pipeline with static vectors for both networks, too"),
     seeds: int = Opt(1, min=1, metavar="N", help="Trainings of each network; 3 tell differences from chance"),
     gpu_id: shared.GpuId = -1,
     force: shared.Force = False,
@@ -78,22 +78,9 @@ def compare(
     overrides = shared.overrides_of(ctx.args)
     networks = [ALONE, ELMO] if vectors is None else [ALONE, ELMO, VECTORS, BOTH]
     files = {"train": train_file, "dev": dev_file} | ({} if test_file is None else {"test": test_file})
-    for path in files.values():
-        if not path.is_file():
-            expected = "Expected annotated data: .spacy, .conllu, .iob, .conll or .json."
-            raise CommandError(f"{path}: no such file. {expected}")
     told = {name: f"{path.absolute()}, SHA-256 {sha256_of(path)[:12]}" for name, path in files.items()}
-    settings = {
-        "test": told["dev"],
-        **told,
-        "pipeline": pipeline,
-        "lang": lang,
-        "model": model,
-        "optimize": optimize.value,
-        "vectors": vectors,
-        "gpu_id": gpu_id,
-        "overrides": overrides,
-    }
+    settings: dict[str, Any] = {"test": told["dev"], **told, "pipeline": pipeline, "lang": lang, "model": model}
+    settings |= {"optimize": optimize.value, "vectors": vectors, "gpu_id": gpu_id, "overrides": overrides}
     kept: list[str | Path] = [*files.values(), *filter(None, [vectors]), *BiLMChoice(model).files]
     written = [SCORES, "corpus", *(f"{name}.cfg" for name in FOLDERS.values())]
     written += [f"{name}-{seed}" for name in FOLDERS.values() for seed in range(seeds)]
@@ -121,13 +108,12 @@ def compare(
     if training["max_steps"]:  # without an evaluation the network of the first one would be saved, which is untrained
         config["training"]["eval_frequency"] = min(config["training"]["eval_frequency"], training["max_steps"])
     wanted = [(network, seed) for seed in range(seeds) for network in networks]
-    with telling_if_stopped(f"stopped. The same command goes on after the trainings in {output / SCORES}."):
-        for number, (network, seed) in enumerate(wanted, start=1):
-            if any(run[:2] == (network, seed) for run in runs):
-                continue
-            msg.divider(f"{number} of {len(wanted)}: {network}, seed {seed}")
-            runs.append(_run(network, seed, config, vectors, output, data, overrides, gpu_id))
-            _write(output, settings, runs)
+    for number, (network, seed) in enumerate(wanted, start=1):
+        if any(run[:2] == (network, seed) for run in runs):
+            continue
+        msg.divider(f"{number} of {len(wanted)}: {network}, seed {seed}")
+        runs.append(_run(network, seed, config, vectors, output, data, overrides, gpu_id))
+        _write(output, settings, runs)
     of = {network: [run for run in runs if run.network == network and run.seed < seeds] for network in networks}
     _show(of, config["training"]["score_weights"], "the development part" if test_file is None else str(test_file))
     msg.good(f"{output}: the pipelines, such as {output / 'elmo-0' / 'model-best'}, and {SCORES}")
@@ -135,25 +121,20 @@ def compare(
 
 def _earlier(output: Path, settings: Mapping[str, Any], force: bool) -> list[Run]:
     """Return the runs that OUT has already. Raises CommandError if they are of other settings."""
-    if not (output / SCORES).exists():
+    if force or not (output / SCORES).exists():
         return []
     try:
         found = json.loads((output / SCORES).read_text(encoding="utf8"))
         earlier, runs = dict(found["settings"]), [Run(**run) for run in found["runs"]]
     except (ValueError, TypeError, KeyError) as error:
         raise CommandError(f"{output / SCORES}: not read ({error}). Give a new folder, or delete this one.") from error
-    old, new = ({**given, **given.get("overrides", {})} for given in (earlier, settings))
-    changed = [
-        f"{name} = {old.get(name)}, but now it is {new.get(name)}"
-        for name in {**old, **new}
-        if name != "overrides" and old.get(name) != new.get(name)
-    ]
-    if runs and changed and not force:
-        raise CommandError(
-            f"{output}: its trainings had {'; '.join(changed)}. Expected the same command and data: give a new folder, "
-            "or add --force to train all again."
-        )
-    return [] if force else runs
+    old, new = ({**given, **given.get("overrides", {}), "overrides": None} for given in (earlier, settings))
+    changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    if runs and changed:
+        told = "; ".join(f"{name} = {old.get(name)}, but now it is {new.get(name)}" for name in changed)
+        expected = "Expected the same command and data: give a new folder, or add --force to train all again"
+        raise CommandError(f"{output}: its trainings had {told}. {expected}.")
+    return runs
 
 
 def _write(output: Path, settings: Mapping[str, Any], runs: list[Run]) -> None:
@@ -164,14 +145,13 @@ def _write(output: Path, settings: Mapping[str, Any], runs: list[Run]) -> None:
 
 def _converted(file: Path, target: Path) -> Path:
     """Write a file as .spacy by `spacy convert`, unless it is one."""
-    expected = "a .spacy file, as spaCy's DocBin writes it"
+    expected = ".spacy, .conllu, .iob, .conll or .json, as spacy convert reads them. Of another format, such as a "
+    expected += "table, or texts with entities by offsets, write the docs to a .spacy file with spaCy's DocBin: "
+    expected += "docs/training.md of spacy-elmo has the lines"
     with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()) as said:  # its advice is on other uses
         try:
             made = file
             if (kind := file.suffix.lower()) != ".spacy":
-                expected = ".conllu, .iob, .conll or .json, as spacy convert reads them. Of another format, such as a "
-                expected += "table, or texts with entities by offsets, write the docs to a .spacy file with spaCy's "
-                expected += "DocBin: docs/training.md of spacy-elmo has the lines"
                 app(["convert", str(file), folder, "--converter", kind[1:] or "auto"], standalone_mode=False)
                 (made,) = Path(folder).iterdir()
             n_docs = len(DocBin().from_disk(made))

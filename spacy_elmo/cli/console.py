@@ -11,7 +11,15 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    contextmanager,
+    nullcontext,
+    redirect_stderr,
+    redirect_stdout,
+    suppress,
+)
 from contextvars import ContextVar
 from functools import wraps
 from itertools import pairwise
@@ -34,6 +42,7 @@ Parameters = ParamSpec("Parameters")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _DEFAULTS = (signal.SIG_DFL, signal.default_int_handler)
 WIDEST = 120  # characters of a column
+_STOPPED = "stopped. Earlier files stay. compare, embed to a folder and pretrain (without --restart) can go on."
 _PACKAGE = Path(errors.__file__).parent
 
 
@@ -45,11 +54,10 @@ def escaped(text: object) -> str:
 
 
 class TerminalPrinter(Printer):
-    """wasabi's printer, which escapes what it prints, and has colours on terminals only (https://no-color.org)."""
+    """wasabi's printer, which escapes what it prints."""
 
     def text(self, title: Any = "", text: Any = "", *args: Any, **kwargs: Any) -> Any:
         """Print a message; all others call this."""
-        self.show_color = _in_colours()
         return super().text(escaped(title), escaped(text), *args, **kwargs)
 
     def table(self, data: Any, *, header: Any = None, aligns: str = "", **kwargs: Any) -> Any:
@@ -59,26 +67,15 @@ class TerminalPrinter(Printer):
         return super().table(rows, header=header, aligns=list(aligns) or None, **kwargs)
 
     def divider(self, text: str = "", *args: Any, **kwargs: Any) -> Any:
-        """Print a heading, which wasabi makes bold even in files."""
-        if _in_colours():
-            return super().divider(escaped(text), *args, **kwargs)
-        print(f"\n{f' {escaped(text)} ':=^{self.line_max}}")
-
-
-_COLOURS = Printer().show_color  # false in terminals that know none, or if wasabi's variables say so
-
-
-def _in_colours() -> bool:
-    with suppress(AttributeError, ValueError):  # it is closed, or a program's own object
-        return _COLOURS and sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    return False
+        """Print a heading."""
+        return super().divider(escaped(text), *args, **kwargs)
 
 
 msg = TerminalPrinter()
 
 
 class _Plain:
-    """Standard output that is no terminal, without the codes with which spaCy's own messages have colours there."""
+    """A stream without the codes of colours."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -88,6 +85,17 @@ class _Plain:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)
+
+
+@contextmanager
+def colours_on_terminals() -> Iterator[None]:
+    """Have the messages of the block, also spaCy's, in colours on terminals only (https://no-color.org)."""
+    with ExitStack() as redirected:
+        for redirect, file in ((redirect_stdout, sys.stdout), (redirect_stderr, sys.stderr)):
+            # None: it was closed from the beginning
+            if file is not None and (os.environ.get("NO_COLOR") or not file.isatty()):
+                redirected.enter_context(redirect(cast(TextIO, _Plain(file))))
+        yield
 
 
 def to_stderr(redirected: bool = True) -> AbstractContextManager[Any]:
@@ -113,16 +121,6 @@ def quoted(path: Path) -> str:
 
 
 @contextmanager
-def telling_if_stopped(message: str) -> Iterator[None]:
-    """Print a message if a signal ends the block."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        print_error(message)
-        raise
-
-
-@contextmanager
 def plain_warnings() -> Iterator[None]:
     """Print the package's own warnings of the block as commands print theirs. All others are shown as before."""
     before = warnings.showwarning
@@ -136,41 +134,33 @@ def plain_warnings() -> Iterator[None]:
         with suppress(OSError, ValueError), to_stderr():
             msg.warn(getattr(message, "message", message))  # without what only Python code can use
 
-    warnings.showwarning = show
-    try:
+    with warnings.catch_warnings():
+        warnings.showwarning = show
         yield
-    finally:
-        warnings.showwarning = before
 
 
 class Group(TyperGroup):
-    """A group of commands, which refuses empty arguments, such as that of a shell's variable that is not set.
-
-    An empty path would be the current folder, and an empty name one that was left out. Only a setting of a config may
-    be empty, such as `--paths.init ""`.
-    """
+    """A group of commands, which refuses empty arguments, such as that of a shell's variable that is not set."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for before, arg in pairwise(["", *args]):
             option, equals, value = arg.partition("=") if arg.startswith("--") else (before, "=", arg)
+            # an empty path would be the current folder; a setting of a config may be empty: --paths.init ""
             is_setting = option.startswith("--") and "." in option and "=" not in option
             if equals and not value and not is_setting:
-                raise typer.BadParameter(
-                    f"an empty argument after {option!r}. Expected a name or a text; a dot means the current folder; "
-                    "leave an option out for its default."
-                )
+                expected = "Expected a name or a text; a dot means the current folder"
+                raise typer.BadParameter(f"an empty argument after {option!r}. {expected}.")
         return super().parse_args(ctx, args)
 
 
 HELD: ContextVar[ExitStack] = ContextVar("HELD")  # what a command holds until it ends
-_TEXTS = ("query", "text", "word", "words")  # options whose strings are no paths
 
 
-def _expanded(name: str, value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return type(value)(_expanded(name, each) for each in value)
-    is_path = type(value) is str and value.startswith("~") and name not in _TEXTS
-    return type(value)(expanded(value)) if is_path or isinstance(value, Path) else value
+def _expanded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_expanded(each) for each in value]
+    is_path = isinstance(value, Path) or (isinstance(value, str) and value.startswith(("~/", "~\\")))
+    return type(value)(expanded(value)) if is_path else value
 
 
 def with_exit_codes(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
@@ -180,21 +170,22 @@ def with_exit_codes(command: Callable[Parameters, None]) -> Callable[Parameters,
     """
 
     @wraps(command)
+    @colours_on_terminals()
+    @plain_warnings()
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        if isinstance(sys.stdout, io.TextIOWrapper):  # what it can't encode is printed as \\udce9, not an error
+        if hasattr(sys.stdout, "reconfigure"):  # what it can't encode is printed as \\udce9, not an error
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
-            with plain_warnings(), stoppable(), ExitStack() as held:
+            with stoppable(), ExitStack() as held:
                 HELD.set(held)
                 kernels.allows("amx")  # raises if SPACY_ELMO_ISA has an unknown value
                 try:
-                    if sys.stdout is not None and not _in_colours():
-                        held.enter_context(redirect_stdout(cast(TextIO, _Plain(sys.stdout))))
-                    command(*args, **{name: _expanded(name, value) for name, value in kwargs.items()})
+                    command(*args, **{name: _expanded(value) for name, value in kwargs.items()})
                 finally:
-                    if sys.stdout is not None:  # None: it was closed from the beginning
+                    if sys.stdout is not None:
                         sys.stdout.flush()
         except KeyboardInterrupt as interrupt:
+            print_error(_STOPPED)
             number = interrupt.args[0] if interrupt.args else signal.SIGINT
             raise typer.Exit(128 + number) from None
         except (ElmoError, OSError) as error:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import time
 from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -15,16 +14,14 @@ from spacy.cli._util import Arg, Opt
 
 from ..errors import CommandError, DownloadError, ElmoError, shown
 from ..formats.atomic import replacing, writing
-from ..formats.contents import check, is_hdf5
 from ..formats.names import OFFICIAL_MODELS, PUBLISHED, published_folder
 from ..formats.options import read_options
 from ..formats.paths import sha256_of
 from ..formats.weights import read_weights
 from ..modules.loading import CARD, OPTIONS, WEIGHTS
 from . import shared
-from .console import msg, telling_if_stopped
+from .console import msg
 
-PAUSES = (1.0, 3.0)  # seconds before the second and the third attempt
 _NAMES = ", ".join(PUBLISHED)
 _MARK = "A published biLM, as `python -m spacy elmo download"
 
@@ -38,68 +35,45 @@ def download(
     """Download a published biLM, or a file.
 
     For the name of a published biLM, it gets options.json and weights.hdf5 from the addresses that AllenNLP 2.10.1
-    names. The authors of this package could not try these addresses. Afterwards the name works as a MODEL in other
-    commands. The files go to the folder $SPACY_ELMO_CACHE. If it is not set, they go to spacy-elmo in $XDG_CACHE_HOME
-    or in ~/.cache. The command prints their SHA-256. You may give what you expect: --sha256 once is that of
-    weights.hdf5, twice is that of options.json and then of weights.hdf5.
+    names, which could not be tried. Afterwards the name works as a MODEL in other commands. The files go to the folder
+    $SPACY_ELMO_CACHE, or to spacy-elmo in $XDG_CACHE_HOME or in ~/.cache. You may give the SHA-256 that you expect:
+    --sha256 once is that of weights.hdf5, twice is that of options.json and then of weights.hdf5.
 
     For an address, it gets that file. --sha256 is required.
     """
     hashes = [given.lower() for given in sha256 or []]
     for given in hashes:
         if not re.fullmatch(r"[0-9a-f]{64}", given):
-            raise CommandError(
-                f"--sha256 is {shown(given)}. Expected 64 hexadecimal digits: the SHA-256 of the file, as its "
-                "publisher gives it."
-            )
+            raise CommandError(f"--sha256 is {shown(given)}. Expected 64 hexadecimal digits, from the publisher.")
     if source not in PUBLISHED and source.partition("://")[0] not in ("http", "https"):
         meant = "".join(f" Did you mean {name}?" for name in get_close_matches(source, PUBLISHED, 1))
-        raise CommandError(
-            f"{shown(source)}: neither an address nor the name of a published biLM.{meant} Expected http://..., "
-            f"https://..., or one of {_NAMES}."
-        )
+        problem = f"neither an address nor the name of a published biLM.{meant}"
+        raise CommandError(f"{shown(source)}: {problem} Expected http://..., https://..., or one of {_NAMES}.")
     if len(hashes) not in ((0, 1, 2) if source in PUBLISHED else (1,)):
-        raise CommandError(
-            f"{source}: --sha256 was given {len(hashes)} times. Expected it once for a file, as its publisher gives "
-            "it; with the name of a published biLM twice at most, or not at all."
-        )
-    with telling_if_stopped("stopped. Nothing is kept of a file that is not complete: run the command again."):
-        if source in PUBLISHED:
-            _download_published(source, hashes, to or published_folder(source), force)
-        else:
-            _download_file(source, hashes[0], to or Path("."), force)
+        expected = "Expected it once for a file; with the name of a published biLM twice at most, or not at all"
+        raise CommandError(f"{source}: --sha256 was given {len(hashes)} times. {expected}.")
+    if source in PUBLISHED:
+        _download_published(source, hashes, to or published_folder(source), force)
+    else:
+        _download_file(source, hashes[0], to or Path("."), force)
 
 
 def _download_file(url: str, sha256: str, folder: Path, force: bool) -> None:
-    """Download a file by its address. Raises ElmoError if that fails, or its SHA-256 is not the one that is given."""
     rest = url.partition("://")[2]
     name = unquote(rest.partition("?")[0].partition("#")[0].partition("/")[2].rpartition("/")[2])
     if name in ("", ".", "..") or "/" in name or "\\" in name or not name.isprintable():  # NUL is not printable
-        raise CommandError(
-            f"{url}: the last part of its path, {shown(name)}, can't be the name of a file. Expected the address "
-            "of a file, like https://example.org/weights.hdf5."
-        )
+        expected = "Expected the address of a file, like https://example.org/weights.hdf5"
+        raise CommandError(f"{url}: the last part of its path, {shown(name)}, can't be the name of a file. {expected}.")
     target = folder / name
     told = "already there, with this SHA-256"
     if not target.is_file() or sha256_of(target) != sha256:
         _fetch(url, target, sha256, force)
         told = f"{target.stat().st_size:,} bytes, SHA-256 {sha256}"
-    if is_hdf5(target):
-        try:
-            check(target)
-        except ElmoError as error:
-            raise CommandError(
-                f"{error} The file stays there, because it has the SHA-256 that was asked for: delete it."
-            ) from error
     msg.good(f"{target}: {told}")
 
 
 def _download_published(name: str, hashes: list[str], folder: Path, force: bool) -> None:
-    """Download the files of a published biLM that are not in a folder, or have another SHA-256 there.
-
-    A model card is written beside them, unless there is one of another origin. If the two are no biLM, those that were
-    new are deleted.
-    """
+    """Download the files of a published biLM that are not in a folder, or have another SHA-256 there, and a card."""
     model = PUBLISHED[name]
     of_weights, of_options = ([*hashes[::-1], None, None])[:2]
     files = {OPTIONS: (model.options_url, of_options), WEIGHTS: (model.weights_url, of_weights)}
@@ -145,31 +119,22 @@ def _fetch(url: str, target: Path, sha256: str | None, force: bool) -> str:
     with writing(target.parent, DownloadError):
         target.parent.mkdir(parents=True, exist_ok=True)
     shared.hold(target, force=force)
-    for pause in (*PAUSES, None):
+    with replacing(target, DownloadError) as temporary, writing(target, DownloadError):
         try:
-            with replacing(target, DownloadError) as temporary:
-                got = _transfer(url, temporary, target.name)
-                if sha256 not in (None, got):
-                    raise DownloadError(
-                        f"{url}: the SHA-256 of the downloaded file is {got}. Expected {sha256}, from --sha256. "
-                        f"Nothing was written to {target}. Check the address and the hash, and run the command again."
-                    )
-            return got
+            got = _transfer(url, temporary, target.name)
         except DownloadError:
             raise
         except (requests.RequestException, ValueError) as error:  # ValueError: what was given is no address
-            if pause is None or isinstance(error, ValueError):
-                raise DownloadError(
-                    f"{url}: no file arrived ({error}). Check the address and the connection, then run the same "
-                    "command again; or get the files with another machine, and give their folder as the model."
-                ) from error
-            time.sleep(pause)
-        except OSError as error:
             raise DownloadError(
-                f"{target}: can't be written ({error}). Make room, or give another folder with --to, and run the "
-                "command again."
+                f"{url}: no file arrived ({error}). Check the address and the connection, then run the same "
+                "command again; or get the files with another machine, and give their folder as the model."
             ) from error
-    raise AssertionError("the last attempt returns or raises")
+        if sha256 not in (None, got):
+            raise DownloadError(
+                f"{url}: the SHA-256 of the downloaded file is {got}. Expected {sha256}, from --sha256. "
+                f"Nothing was written to {target}. Check the address and the hash, and run the command again."
+            )
+    return got
 
 
 def _transfer(url: str, path: Path, title: str) -> str:
@@ -180,14 +145,12 @@ def _transfer(url: str, path: Path, title: str) -> str:
     with requests.get(url, headers=headers, stream=True, timeout=(10, 60)) as response:
         if len({urlsplit(answer.url).scheme for answer in (*response.history, response)}) > 1:
             raise DownloadError(
-                f"{url}: the server redirects to {response.url}, or over an address with another scheme. Expected the "
-                "same scheme. If you trust that address, give it to the command instead."
+                f"{url}: the server redirects to {response.url}, or over an address with another scheme. If you trust "
+                "that address, give it to the command instead."
             )
         if response.status_code != 200:
-            raise DownloadError(
-                f"{url}: the server answered {response.status_code} {response.reason[:80]}. Expected 200 and the "
-                "file: check the address."
-            )
+            answer = f"the server answered {response.status_code} {response.reason[:80]}"
+            raise DownloadError(f"{url}: {answer}. Expected 200 and the file: check the address.")
         length = response.headers.get("Content-Length", "")
         total = int(length) if length.isdecimal() else None
         with shared.shown_bar(desc=title, total=total, unit="B", unit_scale=True) as bar, path.open("wb") as file:

@@ -6,81 +6,56 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
-from spacy.cli._util import Arg, Opt, import_code
+from spacy.cli._util import Arg, Opt
 
-from ..allennlp.embedder import OutputFormat, device_of, refuse_empty_lines
+from ..allennlp.embedder import BarSetting, OutputFormat, device_of
+from ..corpus import embedding
+from ..corpus.shards import SKIPPED
 from ..errors import CommandError, TruncatedWordsWarning
 from ..text.files import TextFile, text_files, total_bytes
-from ..text.stream import Item, Parser, read_items
+from ..text.stream import Parser, read_items
 from ..text.words import Unusable
-from .console import msg, telling_if_stopped
-from .shared import (
-    DASH,
-    MODEL,
-    Code,
-    GpuId,
-    PipeName,
-    TextColumn,
-    TextField,
-    Tokenized,
-    bilm_of,
-    embedder_of,
-    hold,
-    shown_bar,
-)
+from . import shared
+from .console import msg
 
 _OF_ALLENNLP: dict[str | None, OutputFormat] = {None: "all", "all": "all", "top": "top", "mean": "average"}
+_KINDS = "Text (a sentence a line), .jsonl, .csv, .conllu, .spacy, also packed: files, folders or patterns; - is stdin"
+_LANG = "Language of the tokenizer; HDF5 splits at blanks without it"
+_FILE = "File (.hdf5, .parquet, .spacy, .safetensors, .npy), or a folder, which gets shards"
+_SHARD = "Bytes of text in a shard; default: for some seconds each"
 
 
 def embed(
-    inputs: list[Path] = Arg(
-        ...,
-        metavar="TEXT",
-        help="Files, folders or patterns: text (a sentence a line), .jsonl, .csv, .conllu, .spacy, also packed as .gz, "
-        ".bz2, .xz or .zst; - is stdin",
-    ),
-    output: Path = Arg(
-        ..., metavar="OUT", help="File (.hdf5, .parquet, .spacy, .safetensors, .npy), or a folder, which gets shards"
-    ),
+    inputs: list[Path] = Arg(..., metavar="TEXT", help=_KINDS),
+    output: Path = Arg(..., metavar="OUT", help=_FILE),
     format_: str | None = Opt(None, "--format", metavar="NAME", help="parquet, hdf5, spacy, safetensors or npy"),
     layers: str | None = Opt(None, metavar="WHICH", help="all, top, mean, or a JSON file with the weights of a mix"),
     dtype: str = Opt("float32", metavar="TYPE", help="Of the values that are written: float32 or float16"),
     sentence: bool = Opt(False, "--sentence", help="Write one vector a sentence, the mean"),
-    lang: str | None = Opt(
-        None,
-        "--lang",
-        "--language",
-        "-l",
-        metavar="CODE",
-        help="Language of the tokenizer; HDF5 splits at blanks without it",
-    ),
-    tokenized: Tokenized = False,
-    text_column: TextColumn = None,
-    text_field: TextField = None,
+    lang: str | None = Opt(None, "--lang", "-l", metavar="CODE", help=_LANG),
+    tokenized: shared.Tokenized = False,
+    text_column: shared.TextColumn = None,
+    text_field: shared.TextField = None,
     docs: bool = Opt(False, "--docs", help="A text is a document of several sentences"),
     workers: int | None = Opt(None, min=1, metavar="N", help="Processes that make shards; default: 1, or Ray's cores"),
     engine: str = Opt("local", metavar="NAME", help="What runs the processes: local, or ray for several machines"),
     address: str | None = Opt(None, metavar="ADDRESS", help="Of a Ray cluster: auto or host:port"),
-    shard_size: int | None = Opt(
-        None, min=1, metavar="N", help="Bytes of text in a shard; default: for some seconds each"
-    ),
+    shard_size: int | None = Opt(None, min=1, metavar="N", help=_SHARD),
     resume: bool = Opt(True, "--resume/--no-resume", help="Go on with the shards in OUT, or delete them"),
     quiet: bool = Opt(False, "--quiet", help="Show warnings and errors only"),
     all_: bool = Opt(False, "--all", help="The same as --layers all"),
     top: bool = Opt(False, "--top", help="The same as --layers top: the last one"),
     average: bool = Opt(False, "--average", help="The same as --layers mean"),
-    batch_size: int | None = Opt(
-        None, "--batch-size", "-b", min=1, metavar="N", help="HDF5: sentences a batch; default: 64"
-    ),
+    batch_size: int | None = Opt(None, "--batch-size", "-b", min=1, metavar="N", help="HDF5: sentences a batch (64)"),
     use_sentence_keys: bool = Opt(False, "--use-sentence-keys", help="HDF5: name the datasets by the sentences"),
     forget_sentences: bool = Opt(False, "--forget-sentences", help="HDF5: leave out the dataset sentence_to_index"),
-    gpu_id: GpuId = -1,
-    model: str | None = Opt(None, metavar="MODEL", help=MODEL),
+    gpu_id: shared.GpuId = -1,
+    model: str | None = Opt(None, metavar="MODEL", help=shared.MODEL),
     options_file: str | None = Opt(None, metavar="FILE", help="options.json of a biLM"),
     weight_file: str | None = Opt(None, metavar="FILE", help="weights.hdf5 of a biLM"),
     pipeline: str | None = Opt(None, metavar="PIPELINE", help="Saved pipeline whose biLM is used: folder or package"),
-    pipe: PipeName = None,
-    code: Code = None,
+    pipe: shared.PipeName = None,
+    code: shared.Code = None,
     stateful: bool = Opt(False, "--stateful", help="HDF5: carry the state from batch to batch, as AllenNLP does"),
     file_friendly_logging: bool = Opt(False, "--file-friendly-logging", help="HDF5: show progress as lines"),
     vocab_path: str | None = Opt(None, "--vocab-path", hidden=True),
@@ -93,173 +68,109 @@ def embed(
     that are missing. HDF5 is one file with a dataset for each sentence, (layers, tokens, width), named "0", "1" ... as
     by AllenNLP's elmo command. docs/corpora.md tells more.
     """
-    from ..corpus.embedding import Output
-    from ..corpus.embedding import embed as embed_corpus
-    from ..corpus.shards import SKIPPED
-
-    import_code(code)
     if vocab_path is not None or include_package:
         msg.warn("--vocab-path and --include-package do nothing. --code FILE has the functions that a pipeline needs")
-    if output == DASH:
+    target = embedding.Output.of(output, format_, shard_size is not None)
+    flags = {"--all": all_ and "all", "--top": top and "top", "--average": average and "mean", "--layers": layers}
+    given = {option: value for option, value in flags.items() if value}
+    if len(given) > 1:
+        both = " and ".join(given)
+        raise CommandError(f"{both} were given together. Expected one of --layers, --all, --top and --average.")
+    if given and not layers and format_ is None and shard_size is None and not (output.suffix or output.is_dir()):
         raise CommandError(
-            "- as the output means standard output, to which no vectors can be written. Expected the name of a file."
+            f"{output}: the end of its name tells no format, and {next(iter(given))} was given, as in AllenNLP. "
+            "Expected --format hdf5 for one HDF5 file, or --format parquet for a folder of shards."
         )
-    target = Output.of(output, format_, shard_size is not None)
-    stopped = f"stopped. The finished shards stay in {output}: the same command goes on with the others."
-    if target.single:
-        stopped = (
-            f"stopped. {output} was not written. If there was a file of that name before, it is unchanged. With a "
-            "folder as the output (--shard-size makes one in any format), the same command would go on."
-        )
-    with telling_if_stopped(stopped):
-        flags = {"--all": all_ and "all", "--top": top and "top", "--average": average and "mean", "--layers": layers}
-        given = {option: value for option, value in flags.items() if value}
-        if len(given) > 1:
+    chosen = next(iter(given.values()), None)
+    device = str(device_of(gpu_id))
+    bilm = shared.bilm_of(model, pipe, code, options_file, weight_file, pipeline, device, precision)
+    language = bilm.named_language
+    if lang not in (None, "xx", language) and language not in (None, "xx"):
+        msg.warn(f"--lang is {lang}, but the biLM was trained on the language {language}. Give --model one of {lang}.")
+    sources, n_empty = text_files(inputs, output), 0
+    if target.format == "hdf5" and target.single and chosen in _OF_ALLENNLP:
+        target.check(sentence, dtype, lang, tokenized, engine, address, workers)
+        shared.hold(output, [*inputs, *bilm.files])
+        blanks = tokenized or (lang is None and bilm.saved_pipeline is None)
+        parser = Parser(None if blanks else bilm.tokenizer(lang), docs, text_field)
+        lines, n_empty = _lines(sources, parser, text_column, by_line=blanks and not docs)
+        if not lines:
+            raise CommandError(f"{', '.join(map(str, inputs))}: empty. Expected text, one sentence a line.")
+        embedder, form = shared.embedder_of(bilm, gpu_id, stateful), _OF_ALLENNLP[chosen]
+        shown: BarSetting = not quiet and ("lines" if file_friendly_logging else True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TruncatedWordsWarning)  # all of them are told at the end
+            settings = (batch_size or 64, forget_sentences, use_sentence_keys)
+            embedder.embed_lines(lines, output, form, *settings, progress=shown)
+        n_cut = embedder.n_truncated
+        told = f"{len(lines):,} sentences, {form} of {embedder.options.layers} layers"
+    else:
+        for_hdf5 = {"--batch-size": batch_size, "--use-sentence-keys": use_sentence_keys, "--stateful": stateful}
+        for_hdf5["--forget-sentences"] = forget_sentences
+        for option in [option for option, value in for_hdf5.items() if value]:
             raise CommandError(
-                f"{' and '.join(given)} were given together. Expected one of --layers, --all, --top and --average: "
-                "leave out the others."
+                f"{option} is for one HDF5 file with all layers, the top one or their mean, as AllenNLP "
+                "writes it. Leave it out, or give an output whose name ends in .hdf5, or add --format hdf5."
             )
-        if given and not layers and format_ is None and shard_size is None and not (output.suffix or output.is_dir()):
-            raise CommandError(
-                f"{output}: the end of its name tells no format, and {next(iter(given))} was given, as in AllenNLP. "
-                "Expected --format hdf5 for one HDF5 file, or --format parquet for a folder of shards."
+        total = total_bytes([source.path for source in sources])
+        with shared.shown_bar(total=total, unit="B", unit_scale=True, disable=quiet) as bar:
+            summary = embedding.embed(
+                inputs,
+                output,
+                format=format_,
+                layers=chosen,
+                dtype=dtype,
+                sentence=sentence,
+                lang=lang,
+                tokenized=tokenized or None,
+                docs=docs,
+                text_column=text_column,
+                text_field=text_field,
+                bilm=bilm,
+                workers=workers,
+                engine=engine,
+                address=address,
+                shard_size=shard_size,
+                resume=resume,
+                code=code,
+                progress=lambda _, size: bar.update(size),
             )
-        chosen = next(iter(given.values()), None)
-        bilm = bilm_of(
-            model,
-            pipe,
-            options_file=options_file,
-            weight_file=weight_file,
-            pipeline=pipeline,
-            device=str(device_of(gpu_id)),
-            precision=precision,
-        )
-        language = bilm.named_language
-        if lang not in (None, "xx", language) and language not in (None, "xx"):
-            msg.warn(
-                f"--lang is {lang}, but the biLM was trained on the language {language}, so its vectors may be "
-                f"useless. Give --model the folder of a biLM of {lang}."
-            )
-        sources = text_files(inputs, output)
-        for_hdf5 = {
-            "--batch-size": batch_size,
-            "--use-sentence-keys": use_sentence_keys,
-            "--forget-sentences": forget_sentences,
-            "--stateful": stateful,
-        }
-        if target.format == "hdf5" and target.single and chosen in _OF_ALLENNLP:
-            target.check(sentence, dtype, lang, tokenized, engine, address, workers)
-            hold(output, [*inputs, *bilm.files])
-            blanks = tokenized or (lang is None and bilm.saved_pipeline is None)
-            parser = Parser(None if blanks else bilm.tokenizer(lang), docs, text_field)
-            lines, n_empty = _lines(sources, parser, text_column, by_line=blanks and not docs)
-            if not lines:
-                raise CommandError(
-                    f"{', '.join(source.name for source in sources)}: empty. Expected text, one sentence a line, words "
-                    "separated by blanks."
-                )
-            embedder = embedder_of(bilm, gpu_id, stateful)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", TruncatedWordsWarning)  # all of them are told at the end
-                embedder.embed_lines(
-                    lines,
-                    output,
-                    _OF_ALLENNLP[chosen],
-                    batch_size or 64,
-                    forget_sentences,
-                    use_sentence_keys,
-                    progress=False if quiet else "lines" if file_friendly_logging else True,
-                )
-            n_cut = embedder.n_truncated
-            told = f"{len(lines):,} sentences, {_OF_ALLENNLP[chosen]} of {embedder.options.layers} layers"
-        else:
-            for option in [option for option, value in for_hdf5.items() if value]:
-                raise CommandError(
-                    f"{option} is for one HDF5 file with all layers, the top one or their mean, as AllenNLP "
-                    "writes it. Leave it out, or give an output whose name ends in .hdf5, or add --format hdf5."
-                )
-            # it is delayed until all options were found to be usable
-            with shown_bar(
-                total=total_bytes([source.path for source in sources]),
-                unit="B",
-                unit_scale=True,
-                delay=1e9,
-                disable=quiet,
-            ) as bar:
-
-                def move(tokens: int, size: int) -> None:
-                    if not bar.disable and bar.delay:
-                        bar.delay = 0
-                        bar.refresh()
-                    bar.update(size)
-
-                summary = embed_corpus(
-                    inputs,
-                    output,
-                    format=format_,
-                    layers=chosen,
-                    dtype=dtype,
-                    sentence=sentence,
-                    lang=lang,
-                    tokenized=tokenized or None,
-                    docs=docs,
-                    text_column=text_column,
-                    text_field=text_field,
-                    bilm=bilm,
-                    workers=workers,
-                    engine=engine,
-                    address=address,
-                    shard_size=shard_size,
-                    resume=resume,
-                    code=code,
-                    progress=move,
-                )
-                bar.total = bar.total and bar.n  # it may have been an estimate
-            n_cut, n_empty = summary.cut_words, 0
-            told = f"{summary.documents:,} documents, {summary.sentences:,} sentences, {summary.tokens:,} tokens"
-            if summary.shards:
-                before = f", {summary.resumed:,} of them made before" if summary.resumed else ""
-                told += f", {summary.shards:,} shards of {summary.format}{before}"
-            told += f", in {summary.seconds:,.1f} seconds"
-            if summary.skipped:
-                skipped = summary.output / SKIPPED
-                msg.warn(f"lines that can't be used, left out and listed in {skipped}: {summary.skipped:,}")
-        if n_cut:
-            msg.warn(f"tokens with more bytes than the biLM reads, of which it did not see the rest: {n_cut:,}")
-        if n_empty:
-            msg.warn(
-                f"texts without a word, such as empty lines, which were left out: {n_empty:,}"
-                + ("" if use_sentence_keys else "; the datasets are numbered without them")
-            )
-        if not quiet:
-            msg.good(f"{output}: {told}")
+            bar.total = bar.total and bar.n  # it may have been an estimate
+        n_cut = summary.cut_words
+        told = f"{summary.documents:,} documents, {summary.sentences:,} sentences, {summary.tokens:,} tokens"
+        if summary.shards:
+            before = f", {summary.resumed:,} of them made before" if summary.resumed else ""
+            told += f", {summary.shards:,} shards of {summary.format}{before}"
+        told += f", in {summary.seconds:,.1f} seconds"
+        if summary.skipped:
+            listed = summary.output / SKIPPED
+            msg.warn(f"lines that can't be used, left out and listed in {listed}: {summary.skipped:,}")
+    if n_cut:
+        msg.warn(f"tokens with more bytes than the biLM reads, of which it did not see the rest: {n_cut:,}")
+    if n_empty:
+        numbered = "" if use_sentence_keys else "; the datasets are numbered without them"
+        msg.warn(f"texts without a word, such as empty lines, which were left out: {n_empty:,}{numbered}")
+    if not quiet:
+        msg.good(f"{output}: {told}")
 
 
 def _lines(
     sources: Sequence[TextFile], parser: Parser, text_column: str | None, by_line: bool
 ) -> tuple[list[str | list[str]], int]:
-    """Return the sentences of files, lines or lists of words, and how many texts have no word.
-
-    by_line: whether a line of plain text is a sentence, as AllenNLP reads it.
-    """
-    from ..corpus.embedding import refuse
-
+    """Return the sentences of files, lines or lists of words, and how many texts have no word."""
     lines: list[str | list[str]] = []
-    empty: list[Item] = []
+    n_empty = 0
     for item in read_items(sources, text_column):
         try:
             document = parser(item)
         except Unusable as error:
-            refuse(item, str(error))
+            embedding.refuse(item, str(error))
+        if document is None and by_line and item.kind == "text":
+            embedding.refuse(item, "empty, and the vectors are numbered by lines. With --lang CODE it is left out")
         if document is None:
-            empty.append(item)
+            n_empty += 1
         elif by_line and item.kind == "text" and document.text is not None:
             lines.append(document.text.strip())
         else:
             lines += document.sentences
-    if by_line:
-        for source in sources:
-            refuse_empty_lines(
-                source.name, [item.line for item in empty if item.kind == "text" and item.source == source.name]
-            )
-    return lines, len(empty)
+    return lines, n_empty

@@ -17,7 +17,7 @@ from ..pretraining.scoring import Perplexities, Score, evaluate_text, total
 from ..text.stream import Fields, Report, read_documents
 from ..text.words import tokenizer_of
 from . import shared
-from .console import msg, print_json, telling_if_stopped, to_stderr
+from .console import msg, print_json, to_stderr
 
 COLUMNS = ("loss_forward", "loss_backward", "perplexity_forward", "perplexity_backward", "perplexity_mean")
 TITLES = {"unigram": "unigram model", "zero_state": "biLM, zero state", "carried_state": "biLM, carried state"}
@@ -42,7 +42,7 @@ def evaluate(
     "without <UNK>" leave such words out.
     """
     report, streamed = Report(), per_sentence == shared.DASH
-    if per_sentence is not None and not streamed:
+    if per_sentence is not None:
         read = [text, *files_of(model), *filter(None, [softmax_folder(model)])]
         shared.hold(per_sentence, read, begins=b"sentence\ttokens\t")
     places: list[tuple[str, int]] = []  # the file and the line of each sentence
@@ -62,25 +62,16 @@ def evaluate(
         with shared.written(per_sentence) as path, path.open("w", encoding="utf8", newline="\n") as file:
             return total(_written(file, scores, places))
 
-    with telling_if_stopped("stopped before all sentences were scored."):
-        language_model = LanguageModel.load(model)
-        evaluation = evaluate_text(language_model, read_all(), streams, write_scores)
+    language_model = LanguageModel.load(model)
+    evaluation = evaluate_text(language_model, read_all(), streams, write_scores)
     score, n_words = evaluation.zero, len(language_model.words)
     scores = dict(zip(TITLES, (evaluation.unigram, score, evaluation.carried)))
     with to_stderr(streamed):
         if as_json:
-            record = {
-                "model": str(model),
-                "text": str(text),
-                "vocabulary": n_words,
-                "sentences": score.sentences,
-                "tokens": score.tokens,
-                "unknown": score.unknown,
-                "out_of_vocabulary": score.unknown_share,
-                "predictions": score.predictions,
-                "streams": evaluation.streams,
-                "bad_lines": report.n_bad,
-            }
+            record: dict[str, Any] = {"model": str(model), "text": str(text), "vocabulary": n_words}
+            record |= {name: getattr(score, name) for name in ("sentences", "tokens", "unknown", "predictions")}
+            record |= {"out_of_vocabulary": score.unknown_share, "streams": evaluation.streams}
+            record |= {"bad_lines": report.n_bad}
             print_json(record | {name: scored and _as_dict(scored) for name, scored in scores.items()})
             return
         msg.text(f"{score.sentences:,} sentences, {score.tokens:,} tokens, vocabulary {n_words:,}")

@@ -8,7 +8,7 @@ from spacy.cli._util import Arg, Opt
 from ..pretraining.language_model import SOFTMAX
 from ..pretraining.pack import pack as pack_model
 from . import shared
-from .console import msg, telling_if_stopped
+from .console import msg
 
 _ALL_BITS = 23  # of a float32's mantissa
 Stored = Enum("Stored", {"float16": "float16", "float32": "float32", "none": "none"})
@@ -28,8 +28,7 @@ def pack(
     The copy has rounded weights in compressed HDF5 files. AllenNLP, bilm-tf and other programs can read them. MODEL may
     also be a saved pipeline: the copy then has its biLM as it was tuned.
     """
-    told = f"stopped. Nothing was written to {output}."
-    with telling_if_stopped(told), shared.folder_of_bilm(model, pipe) as folder:
+    with shared.folder_of_bilm(model, pipe) as folder:
         packed = pack_model(folder, output, mantissa_bits, softmax.value, force, bits)
     if packed.largest == 0 and mantissa_bits < _ALL_BITS:
         msg.text(f"{model} was packed before: the copy has the same weights. Fewer --bits make it smaller.")

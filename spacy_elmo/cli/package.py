@@ -7,6 +7,7 @@ import sys
 import tempfile
 from contextlib import ExitStack, suppress
 from enum import Enum
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
@@ -20,49 +21,14 @@ from ..formats.atomic import replacing, replacing_folder, writing
 from ..formats.names import GROUP as BILMS
 from ..formats.names import PUBLISHED
 from ..modules.loading import CARD, EMBEDDED, WEIGHTS
-from ..pretraining.language_model import (
-    COUNTS,
-    DIGEST,
-    FILES,
-    GROUP,
-    SOFTMAX,
-    WORDS,
-    has_softmax,
-    no_softmax,
-    write_digest,
-)
+from ..pretraining import language_model as files
 from ..pretraining.pack import pack
 from . import shared
-from .console import msg, telling_if_stopped
+from .console import msg
 
 Place = Enum("Place", {"inside": "inside", "apart": "apart", "none": "none"})
 Built = Enum("Built", {"wheel": "wheel", "sdist": "sdist", "none": "none"})
 _PYPROJECT = '[build-system]\nrequires = ["setuptools>=68"]\nbuild-backend = "setuptools.build_meta"\n'
-_SETUP = """\
-[metadata]
-name = {distribution}
-version = {version}
-description = {description}
-long_description = file: {module}/README.md
-long_description_content_type = text/markdown
-{licence}classifiers =
-    Development Status :: 4 - Beta
-    Intended Audience :: Science/Research
-    Operating System :: OS Independent
-    Topic :: Scientific/Engineering :: Artificial Intelligence
-
-[options]
-packages = {module}
-python_requires = >=3.10
-
-[options.package_data]
-{module} =
-{files}
-
-[options.entry_points]
-{group} =
-    {name} = {module}:folder
-"""
 _INSTALLATION = """
 ## Installation
 
@@ -107,18 +73,17 @@ def package(
         problem = f"--name is {name!r}. Expected small letters, digits and single _, and no name of a published biLM"
     elif name == EMBEDDED and softmax is not Place.apart:
         problem = f"--name is {name}, which names the embedded biLM, not one of a package. Give another name"
-    elif softmax is Place.apart and not has_softmax(model):
-        problem = f"--softmax is apart, but {no_softmax(model)} Or give --softmax inside or none"
+    elif softmax is Place.apart and not files.has_softmax(model):
+        problem = f"--softmax is apart, but {files.no_softmax(model)} Or give --softmax inside or none"
     elif build is not Built.none and find_spec("build") is None:
         problem = "the module build is missing. Expected it for --build: pip install build setuptools wheel"
     if problem is not None:
         raise CommandError(f"{problem}.")
     folders = [name, f"{name}_softmax"] if softmax.value == "apart" else [name]
-    told = f"stopped. Nothing was written to {output}."
     for folder in folders:
         marks = (f"spacy_elmo_{folder}/__init__.py",)
         shared.hold(output / folder, BiLMChoice(model).files, names=_names(folder), marks=marks, force=force)
-    with telling_if_stopped(told), shared.folder_of_bilm(model) as source, tempfile.TemporaryDirectory() as temporary:
+    with shared.folder_of_bilm(model) as source, tempfile.TemporaryDirectory() as temporary:
         packed = Path(temporary) / "packed"
         pack(source, packed, bits=bits, softmax="none" if softmax.value == "none" else "float16")
         with ExitStack() as written, writing(output, CommandError):  # all are complete before the first appears
@@ -135,8 +100,8 @@ def package(
 
 def _names(folder: str) -> list[str]:
     """Return the files that the folder of a package may have, but for its model card."""
-    module = f"spacy_elmo_{folder}"
-    return ["setup.cfg", "pyproject.toml", *(f"{module}/{file}" for file in ("__init__.py", *FILES, COUNTS, DIGEST))]
+    names = ("__init__.py", *files.FILES, files.COUNTS, files.DIGEST)
+    return ["setup.cfg", "pyproject.toml", *(f"spacy_elmo_{folder}/{name}" for name in names)]
 
 
 def _write(
@@ -144,26 +109,21 @@ def _write(
 ) -> None:
     """Write one of the folders of a package to `root`; its model card, that of the biLM, if there is none."""
     of_bilm, module = folder == name, f"spacy_elmo_{folder}"
-    files = {path.name for path in packed.iterdir()} - {DIGEST}
+    names = {path.name for path in packed.iterdir()} - {files.DIGEST}
     if not of_bilm:
-        write_digest(packed, packed / WEIGHTS)
-        files = files & {SOFTMAX, WORDS, COUNTS} | {DIGEST}
+        files.write_digest(packed, packed / WEIGHTS)
+        names = names & {files.SOFTMAX, files.WORDS, files.COUNTS} | {files.DIGEST}
     elif len(folders) > 1:
-        files -= {SOFTMAX, COUNTS}
-    about = {
-        "distribution": module.replace("_", "-"),
-        "version": version,
-        "description": f"{'' if of_bilm else 'Softmax and words of '}{name}, a biLM for spacy-elmo",
-        "licence": f"license = {licence}\n" if licence else "",
-        "module": module,
-        "files": indent("\n".join(sorted(files | {CARD})), "    "),
-        "group": BILMS if of_bilm else GROUP,
-        "name": name,
-    }
+        names -= {files.SOFTMAX, files.COUNTS}
+    about = {"name": name, "distribution": module.replace("_", "-"), "version": version, "module": module}
+    about |= {"description": f"{'' if of_bilm else 'Softmax and words of '}{name}, a biLM for spacy-elmo"}
+    about |= {"licence": f"license = {licence}\n" if licence else "", "group": BILMS if of_bilm else files.GROUP}
+    about |= {"files": indent("\n".join(sorted(names | {CARD})), "    ")}
     (root / module).mkdir(parents=True)
-    for file in files - {CARD}:
+    for file in names - {CARD}:
         shutil.copyfile(packed / file, root / module / file)
-    texts = {"setup.cfg": _SETUP, "pyproject.toml": _PYPROJECT, f"{module}/__init__.py": _INIT}
+    setup = resources.files("spacy_elmo.cli").joinpath("package_setup.cfg").read_text(encoding="utf8")
+    texts = {"setup.cfg": setup, "pyproject.toml": _PYPROJECT, f"{module}/__init__.py": _INIT}
     for file, text in texts.items():
         (root / file).write_text(text.format(**about), encoding="utf8", newline="\n")
     if (output / folder / module / CARD).exists():
@@ -185,10 +145,8 @@ def _build(folder: Path, kind: str) -> None:
         command = [sys.executable, "-m", "build", "--no-isolation", f"--{kind}", "--outdir", str(made), str(copy)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode:
-            raise CommandError(
-                f"{folder}: the {kind} was not built ({(result.stderr or result.stdout).strip()[-300:]}). Expected "
-                "what builds it: pip install build setuptools wheel."
-            )
+            told = (result.stderr or result.stdout).strip()[-300:]
+            raise CommandError(f"{folder}: the {kind} was not built ({told}). Try pip install build setuptools wheel.")
         (folder / "dist").mkdir(exist_ok=True)
         for path in sorted(made.iterdir()):
             with replacing(folder / "dist" / path.name, CommandError) as target:

@@ -8,15 +8,14 @@ from spacy.cli._util import Arg, Opt
 from typer.core import TyperCommand
 
 from ..errors import CheckpointError, CommandError, ElmoError, OtherProcessError, SettingsError
-from ..formats.atomic import lock
+from ..formats.atomic import lock, real
 from ..pretraining import run
-from ..pretraining.config import command_help, read_config
+from ..pretraining.config import PretrainConfig, command_help, read_config
 from ..pretraining.distributed import environment, local_rank
 from ..pretraining.evaluating import Reporter
 from ..pretraining.folder import check_new_run, refuse_other_folder
 from . import shared
-from .console import telling_if_stopped
-from .reporter import ConsoleReporter, same_command
+from .reporter import ConsoleReporter
 
 
 class PretrainCommand(TyperCommand):
@@ -47,61 +46,44 @@ def pretrain(
     rank, _ = environment()
     prefix = f"process {rank}: " if rank else ""
     try:
-        overrides = {name: _as_written(value) for name, value in shared.overrides_of(context.args).items()}
-        settings = read_config(config, overrides)
+        settings = read_config(config, shared.overrides_of(context.args))
     except ElmoError as error:
         if local_rank() == 0:  # all processes of a machine read the same file
             raise CommandError(prefix + str(error)) from error
         raise typer.Exit(1) from error
-    reporter = Reporter() if rank else ConsoleReporter(restart=restart, language=settings.corpus.language)
-    stopped = f"{prefix}stopped at once. Run {same_command(restart)} again: it goes on from the last checkpoint, if "
-    with telling_if_stopped(f"{stopped}there is one."):
-        try:
-            if restart and output.name in ("", ".."):
-                output = output.resolve()  # a folder without a name can't be renamed
-            if not rank and (restart or not force):
-                refuse_other_folder(output, restart)
-            if restart and not rank:
-                renamed = _move_aside(output, settings)
-                if renamed is not None:
-                    reporter.message(f"the earlier run is kept in {renamed}")
-            outcome = run.pretrain(settings, output, reporter)
-        except OtherProcessError as error:  # the other process prints it
-            raise typer.Exit(1) from error
-        except (ElmoError, OSError) as error:
-            raise CommandError(prefix + str(error)) from error
-        finally:
-            reporter.close()
+    reporter = Reporter() if rank else ConsoleReporter(settings.corpus.language)
+    try:
+        if restart and output.name in ("", ".."):
+            output = output.resolve()  # a folder without a name can't be renamed
+        if not rank and (restart or not force):
+            refuse_other_folder(output, restart)
+        if restart and not rank:
+            renamed = _move_aside(output, settings)
+            if renamed is not None:
+                reporter.message(f"the earlier run is kept in {renamed}")
+        outcome = run.pretrain(settings, output, reporter)
+    except OtherProcessError as error:  # the other process prints it
+        raise typer.Exit(1) from error
+    except (ElmoError, OSError) as error:
+        raise CommandError(prefix + str(error)) from error
+    finally:
+        reporter.close()
     if outcome.stopped_by is not None:
         raise typer.Exit(128 + outcome.stopped_by)
 
 
-def _as_written(value: Any) -> Any:
-    """Return the number that was written: spaCy's parser reads 0.6 as 0.6000000000000001, unlike a config file."""
-    if isinstance(value, list):
-        return [_as_written(item) for item in value]
-    return float(f"{value:.15g}") if isinstance(value, float) else value
-
-
-def _move_aside(output: Path, settings: Any) -> Path | None:
-    """Rename a folder to the first free name of OUT.1, OUT.2 ..., and return it; None if there is nothing in it.
-
-    If the new run would read something that is in it, it gets its name back.
-    """
+def _move_aside(output: Path, settings: PretrainConfig) -> Path | None:
+    """Rename a folder to the first free name of OUT.1, OUT.2 ..., and return it; None if there is nothing in it."""
     check_new_run(settings, output)
     if not output.exists() or not any(output.iterdir()):
         return None
+    for name in ("train", "heldout", "vocabulary", "init"):
+        path = getattr(settings.paths, name)
+        if path is not None and real(path).is_relative_to(real(output)):
+            expected = "Give another folder for the new run, or a path outside of this one"
+            raise SettingsError(f"{output}: --restart would rename it, but paths.{name} is {path}. {expected}.")
     with lock(output, CheckpointError):  # an active run would continue to write there
         number = 1
         while (renamed := output.with_name(f"{output.name}.{number}")).exists():
             number += 1
-        output.rename(renamed)
-    try:
-        check_new_run(settings, output)
-    except ElmoError as error:
-        renamed.rename(output)
-        raise SettingsError(
-            f"{output}: --restart would rename it, but the new run reads something that is in it: {error} "
-            "Nothing was changed. Give another folder for the new run, or paths outside of this one."
-        ) from error
-    return renamed
+        return output.rename(renamed)

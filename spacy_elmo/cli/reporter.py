@@ -20,19 +20,11 @@ _LOST = (AttributeError, OSError, ValueError)  # by streams that are None, close
 _WIDTHS = {"E": 5, "#": 7, "Tokens": 13, "": 12, "PPL fwd": 7, "PPL bwd": 7, "PPL": 7, "Rate": 9, "Tokens/s": 8}
 
 
-def same_command(restart: bool) -> str:
-    """Return what messages call the command that resumes a run. restart: whether the run was started with --restart."""
-    return "the same command without --restart" if restart else "the same command"
-
-
 class ConsoleReporter(Reporter):
-    """Prints a row for each evaluation, as `spacy train` does, and a progress bar.
+    """Prints a row for each evaluation, as `spacy train` does, and a bar; nothing more once its output is closed."""
 
-    A run must not end because its output is closed. If that happens, nothing else is printed.
-    """
-
-    def __init__(self, *, restart: bool = False, language: str | None = None) -> None:
-        self._restart, self._language = restart, language
+    def __init__(self, language: str | None = None) -> None:
+        self._language = language
         self._loss, self._begun, self._lost = "loss", False, False
         self._run: Run | None = None
         self._bars: dict[str, tqdm[None]] = {}
@@ -43,10 +35,9 @@ class ConsoleReporter(Reporter):
         self._run = run
         coverage = run.vocabulary.coverage
         covered = "" if coverage is None else f", {coverage:.2%} of the training text's tokens"
-        rows = [
-            (name, f"{source}: {len(corpus):,} sentences, {corpus.n_tokens:,} tokens")
-            for name, source, corpus in run.texts
-        ]
+        rows = []
+        for name, source, corpus in run.texts:
+            rows.append((name, f"{source}: {len(corpus):,} sentences, {corpus.n_tokens:,} tokens"))
         if run.scored is not None:
             rows.append(("scored during the run", f"{run.scored:,} held-out sentences"))
         rows += [
@@ -112,7 +103,7 @@ class ConsoleReporter(Reporter):
         self.close()
         if stopped_by is not None:
             name = signal.Signals(stopped_by).name
-            self.message(self._printer.warn(f"stopped by {name}: {same_command(self._restart)} goes on from there"))
+            self.message(self._printer.warn(f"stopped by {name}: the same command, without --restart, goes on"))
             return
         if best is None:
             self.message(self._printer.warn(f"{output}: the held-out perplexity was never a finite number"))

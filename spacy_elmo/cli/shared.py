@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from ..allennlp.embedder import SECONDS, ElmoEmbedder, Lines
 from ..corpus.bilm import BiLMChoice
+from ..corpus.embedding import check_tokenizer
 from ..errors import CommandError
 from ..formats import write_options, write_weights
 from ..formats.atomic import replacing, writing
@@ -21,6 +22,7 @@ from ..formats.outputs import output
 from ..inference.linear import Precision
 from ..modules.loading import find_bilm
 from ..pipeline.saved import is_pipeline, pipeline_weights
+from ..pretraining.language_model import refuse_new_run
 from ..text.stream import Report
 from .console import HELD, msg
 
@@ -32,17 +34,15 @@ Json = Annotated[bool, Opt("--json", "-j", help="Print JSON only")]
 Code = Annotated[Path | None, Opt("--code", "-c", metavar="FILE", help="Python file that a saved pipeline needs")]
 BLANKS = "spaCy language of the tokenizer; default: split at blanks"
 CARDS = "spaCy language of the tokenizer; default: that of the pipeline or biLM"
-Lang = Annotated[str | None, Opt("--lang", "--language", "-l", metavar="CODE", help=BLANKS)]  # the latter is former
+BILMS = "Language; default: that of the biLM, or en"
+Lang = Annotated[str | None, Opt("--lang", "-l", metavar="CODE", help=BLANKS)]
 LangOfCard = Annotated[str | None, Opt("--lang", "-l", metavar="CODE", help=CARDS)]
-LangOfBiLM = Annotated[
-    str | None, Opt("--lang", "-l", metavar="CODE", help="Language; default: that of the biLM, or en")
-]
+LangOfBiLM = Annotated[str | None, Opt("--lang", "-l", metavar="CODE", help=BILMS)]
 Tokenized = Annotated[bool, Opt("--tokenized", help="The words of texts are separated by blanks")]
 TextColumn = Annotated[str | None, Opt("--text-column", metavar="NAME", help="Column of the text in .csv and .tsv")]
 TextField = Annotated[str | None, Opt("--text-field", metavar="NAME", help="Field of the text in JSON lines")]
-GpuId = Annotated[  # --cuda-device is AllenNLP's name
-    int, Opt("--gpu-id", "--cuda-device", "-g", min=-1, metavar="N", help="Number of the GPU; -1: the CPU")
-]
+_GPU = ("--gpu-id", "--cuda-device", "-g")  # the second is AllenNLP's
+GpuId = Annotated[int, Opt(*_GPU, min=-1, metavar="N", help="Number of the GPU; -1: the CPU")]
 PipeName = Annotated[str | None, Opt("--pipe", metavar="NAME", help="Name of the elmo pipe if there are several")]
 BiLMName = Annotated[str | None, Opt("--model", "-m", metavar="MODEL", help="Folder or name of a biLM; else en_core")]
 Model = Annotated[str, Opt("--model", "-m", metavar="MODEL", help=MODEL)]
@@ -53,8 +53,7 @@ DASH = Path("-")  # standard input, or standard output
 
 def language_of(choice: BiLMChoice, lang: str | None, tokenized: bool) -> str | None:
     """Return the language of the tokenizer that splits texts for a biLM; None: they are split at blanks."""
-    if lang is not None and tokenized:
-        raise CommandError(f"--lang is {lang}, and --tokenized was given. Expected one of them: leave one out.")
+    check_tokenizer(lang, tokenized)
     return None if tokenized else lang or choice.language
 
 
@@ -67,8 +66,9 @@ def tell_bad_lines(report: Report) -> None:
 
 
 def hold(path: Path, inputs: Iterable[str | Path] = (), **settings: Any) -> None:
-    """Hold an output until the command ends. Raises CommandError as `check_output` does, which has the settings."""
-    HELD.get().enter_context(output(path, CommandError, inputs, **settings))
+    """Hold an output until the command ends, but for "-". Raises CommandError as `check_output`, with its settings."""
+    if path != DASH:
+        HELD.get().enter_context(output(path, CommandError, inputs, **settings))
 
 
 @contextmanager
@@ -99,35 +99,40 @@ def write_text(text: str, path: Path) -> None:
         temporary.write_text(text, encoding="utf8")
 
 
+def refuse_variables(path: str, sign: str) -> None:
+    """Raise CommandError if a path has a sign, which would begin a variable in a config."""
+    if sign in path:
+        expected = "Expected a path without it: rename the file or folder, or give a relative path from inside of it"
+        raise CommandError(f"{path}: has {sign}, with which a variable begins in a config. {expected}.")
+
+
 def overrides_of(args: Sequence[str]) -> dict[str, Any]:
     """Return the settings that are given as options, such as `--training.epochs 2`. Raises CommandError."""
     for argument in args:
         if argument.startswith("--") and "." not in argument.partition("=")[0]:
-            raise CommandError(
-                f"{argument}: expected a setting in a section, like --training.dropout 0.1, or an option that --help "
-                "tells."
-            )
-    overrides: dict[str, Any] = parse_config_overrides(list(args))
-    return overrides
+            expected = "expected a setting in a section, like --training.dropout 0.1, or an option that --help tells"
+            raise CommandError(f"{argument}: {expected}.")
+    return {name: _as_written(value) for name, value in parse_config_overrides(list(args)).items()}
+
+
+def _as_written(value: Any) -> Any:
+    """Return the number that was written: spaCy's parser reads 0.6 as 0.6000000000000001, unlike a config file."""
+    if isinstance(value, list):
+        return [_as_written(item) for item in value]
+    return float(f"{value:.15g}") if isinstance(value, float) else value
 
 
 def shown_bar(seconds: float = SECONDS, *, disable: bool = False, **options: Any) -> tqdm[Any]:
     """Return a bar on a terminal; in a file a line from time to time; nothing if standard error is closed."""
     if disable or not sys.stderr or sys.stderr.isatty():
         return tqdm(file=sys.stderr, disable=disable or not sys.stderr, **options)
-    line = "{desc}{n_fmt} of {total_fmt}{unit} ({percentage:.0f}%), {rate_fmt}, {remaining} left{postfix}"
-    if options.get("total") is None:
-        line = "{desc}{n_fmt}{unit}, {rate_fmt}{postfix}"
-    if "desc" in options:
-        options["desc"] += ": "  # tqdm adds it to its own lines only
-    return tqdm(file=Lines(sys.stderr), mininterval=seconds, maxinterval=seconds, bar_format=line, **options)
+    return tqdm(file=Lines(sys.stderr), mininterval=seconds, maxinterval=seconds, ncols=0, **options)
 
 
 def bilm_of(
     model: str | None,
     pipe: str | None = None,
     code: Path | None = None,
-    *,
     options_file: str | None = None,
     weight_file: str | None = None,
     pipeline: str | None = None,
@@ -139,13 +144,11 @@ def bilm_of(
     others = {"--pipeline": pipeline, "--options-file": options_file, "--weight-file": weight_file}
     given = ["--model"] * (model is not None) + [name for name, value in others.items() if value is not None]
     if len(given) > 1 and (model is not None or pipeline is not None):
-        raise CommandError(
-            f"{given[0]} and {given[1]} were given. Expected one of them, since each names a biLM: leave one out."
-        )
+        raise CommandError(f"{given[0]} and {given[1]} were given. Each names a biLM: leave one out.")
     # the precision is refused when it is used
     choice = BiLMChoice(model, options_file, weight_file, pipe, pipeline, device, cast(Precision, precision))
     if choice.saved_pipeline is None and model is not None:
-        find_bilm(model)
+        refuse_new_run(find_bilm(model))
     if choice.saved_pipeline is None and pipe is not None:
         raise CommandError(f"--pipe is {pipe!r}, but no pipeline was given. Give a pipeline, or leave out --pipe.")
     return choice
@@ -153,6 +156,6 @@ def bilm_of(
 
 def embedder_of(bilm: BiLMChoice, gpu: int = -1, stateful: bool = False) -> ElmoEmbedder:
     """Return an embedder with a biLM, on the GPU of this number; -1: on the CPU."""
-    options, arrays = bilm.load_arrays()
-    settings: dict[str, Any] = {"stateful": stateful, "precision": bilm.precision, "language": bilm.language}
-    return ElmoEmbedder.from_arrays(options, arrays, gpu, **settings)
+    return ElmoEmbedder.from_arrays(
+        *bilm.load_arrays(), gpu, stateful=stateful, precision=bilm.precision, language=bilm.language
+    )

@@ -9,7 +9,7 @@ from ..errors import ElmoError
 from ..pretraining.vocabulary import SPECIAL, Vocabulary, count_words, counts_path
 from ..text.stream import Report, read_sentences
 from . import shared
-from .console import msg, telling_if_stopped, to_stderr
+from .console import msg, to_stderr
 
 
 def vocab(
@@ -31,16 +31,14 @@ def vocab(
     if not streamed:
         shared.hold(output_file, [text], force=force, begins=b"<S>\n")
         shared.hold(counts_path(output_file), [text], force=force, begins=b"\x93NUMPY")
-    stopped = f"stopped. {output_file} was not written. If there was a file of that name before, it is unchanged."
     with to_stderr(streamed):
         try:
-            with telling_if_stopped(stopped):
-                sentences = read_sentences(text, lang, report, text_column=text_column, text_field=text_field)
-                with shared.shown_bar(iterable=sentences, unit=" sentences", leave=False) as bar:
-                    counted = count_words(bar)
-                vocabulary = Vocabulary.from_counts(counted, size, min_count)
-                if not streamed:
-                    vocabulary.write(output_file)
+            sentences = read_sentences(text, lang, report, text_column=text_column, text_field=text_field)
+            with shared.shown_bar(iterable=sentences, unit=" sentences", leave=False) as bar:
+                counted = count_words(bar)
+            vocabulary = Vocabulary.from_counts(counted, size, min_count)
+            if not streamed:
+                vocabulary.write(output_file)
         except ElmoError:
             shared.tell_bad_lines(report)
             raise
@@ -51,7 +49,6 @@ def vocab(
             ("vocabulary", f"{len(vocabulary):,}, {', '.join(SPECIAL)} included"),
             ("coverage", f"{vocabulary.coverage:.2%} of the tokens"),
             ("blank lines", f"{report.blank:,}"),
-            ("bad lines", f"{report.n_bad:,}"),
         ]
         msg.table(rows)
         shared.tell_bad_lines(report)

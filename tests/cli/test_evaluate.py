@@ -85,6 +85,11 @@ def test_json_holds_what_was_scored(model: Path, text: Path) -> None:
     }
 
 
+def test_the_first_sentences_alone(model: Path, text: Path) -> None:
+    record = run_json(model, text, "--sentences", "2")
+    assert record["zero_state"]["mean"] == pytest.approx(score_text(model_of(), TEXT[:2]).perplexities.mean, rel=1e-6)
+
+
 def test_the_table(tmp_path: Path, text: Path) -> None:
     model_of(uniform=True).save(tmp_path / "uniform")
     output = run(tmp_path / "uniform", text)
@@ -100,9 +105,7 @@ def test_the_table(tmp_path: Path, text: Path) -> None:
 
 def test_no_counts_no_unigram_model(tmp_path: Path, text: Path) -> None:
     model_of(None).save(tmp_path / "model")
-    output = run(tmp_path / "model", text)
-    assert "there are no counts" in output
-    assert "unigram model, without" not in output
+    assert "there are no counts" in run(tmp_path / "model", text)
     assert run_json(tmp_path / "model", text)["unigram"] is None
 
 
@@ -119,15 +122,6 @@ def test_scores_of_each_sentence(model: Path, text: Path, tmp_path: Path) -> Non
         n = len(words) + 1
         values = [forward, backward, *(math.exp(mean / n) for mean in (forward, backward, (forward + backward) / 2))]
         assert [float(value) for value in row[2:-2]] == pytest.approx(values, rel=1e-6)
-    record = run_json(model, text, "--per-sentence", tmp_path / "scores.tsv")  # and replaced
-    total = sum(float(row[2]) for row in rows)
-    assert record["zero_state"]["forward"] == pytest.approx(math.exp(total / 19), rel=1e-6)
-
-
-def test_the_first_sentences_alone(model: Path, text: Path) -> None:
-    record = run_json(model, text, "--sentences", "2")
-    assert (record["sentences"], record["tokens"]) == (2, 7)
-    assert record["zero_state"]["mean"] == pytest.approx(score_text(model_of(), TEXT[:2]).perplexities.mean, rel=1e-6)
 
 
 def test_a_dash_is_a_stream(model: Path, text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,11 +156,7 @@ def test_a_language_and_bad_lines(model: Path, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (("{golden}", "{text}"), "no softmax.hdf5"),
-        (("{tmp}/gone", "{text}"), "names no biLM: there is no such folder"),
         (("{tmp}/model", "{tmp}/gone.txt"), "gone.txt"),
-        (("{tmp}/model", "{text}", "--per-sentence", "{text}"), "text.txt"),
-        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/model/weights.hdf5"), "the file to write are the same"),
-        (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/gone/scores.tsv"), "gone does not exist"),
         (("{tmp}/model", "{text}", "--per-sentence", "{tmp}/link.tsv"), "the file to write are the same"),
         (("{tmp}/model", "{tmp}/texts", "--per-sentence", "{text}"), "the file to write are the same"),
     ],
@@ -177,11 +167,9 @@ def test_refusals(
     (tmp_path / "link.tsv").symlink_to(tmp_path / "model" / "README.md")
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "link.txt").symlink_to(text)
-    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     places = {"golden": golden / "random_a", "text": text, "tmp": tmp_path}
     output = run(*(argument.format(**places) for argument in arguments), code=1)
     assert message.replace(" ", "") in output.replace(" ", "")  # messages are wrapped anywhere
-    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_a_stopped_command_leaves_the_older_scores(
@@ -189,7 +177,7 @@ def test_a_stopped_command_leaves_the_older_scores(
 ) -> None:
     path = tmp_path / "scores.tsv"
     path.write_text("mine", encoding="utf8")
-    assert "no earlier command of this kind" in " ".join(run(model, text, "--per-sentence", path, code=1).split())
+    assert "no earlier command of this kind" in run(model, text, "--per-sentence", path, code=1)
     older = "sentence\ttokens\tolder"
     path.write_text(older, encoding="utf8")
 

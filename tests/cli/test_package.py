@@ -87,6 +87,9 @@ def test_an_existing_package(model: Path, tmp_path: Path) -> None:
     assert "exists" in run("package", model, tmp_path / "out", "--name", "la", code=1)
     run("package", model, tmp_path / "out", "--name", "la", "--version", "1!2.0-beta.1+local", "--force")
     assert card.read_text(encoding="utf8") == "edited"
+    (model / "README.md").write_text("The licence is CC BY-SA 4.0.\n", encoding="utf8")
+    told = run("package", model, tmp_path, "--name", "la", "--license", "MIT")
+    assert "The model card tells of a licence, and not of MIT: la/spacy_elmo_la/README.md has both now." in told
     assert "version = 1!2.0b1+local\n" in (tmp_path / "out" / "la" / "setup.cfg").read_text(encoding="utf8")
     (tmp_path / "out" / "other").mkdir()
     (tmp_path / "out" / "other" / "setup.cfg").write_text("mine", encoding="utf8")
@@ -113,12 +116,6 @@ def test_what_others_keep_in_a_package(model: Path, tmp_path: Path) -> None:
     run("package", model, fresh.parent, "--name", "la", "--softmax", "none")
     assert files_in(out) == files_in(fresh) | set(names)
     assert all((out / name).read_text(encoding="utf8") == f"my {name}" for name in names)
-
-
-def test_a_card_with_another_licence(model: Path, tmp_path: Path) -> None:
-    (model / "README.md").write_text("The licence is CC BY-SA 4.0.\n", encoding="utf8")
-    told = run("package", model, tmp_path, "--name", "la", "--license", "MIT")
-    assert "The model card tells of a licence, and not of MIT: la/spacy_elmo_la/README.md has both now." in told
 
 
 @pytest.mark.slow

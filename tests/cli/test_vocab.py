@@ -1,6 +1,5 @@
 """`elmo vocab`, through spaCy's own app."""
 
-import gzip
 import os
 from functools import partial
 from pathlib import Path
@@ -34,16 +33,12 @@ def test_the_files_and_what_is_told(text: Path) -> None:
     assert np.load(text.with_name("vocabulary.counts.npy")).tolist() == [3, 3, 4, 3, 2]
     for part in ("sentences 3", "tokens 9", "distinct words 6", "vocabulary 5,", "coverage 55.56%", "blank lines 1"):
         assert part in told
-    assert "bad lines 0" in told
-    assert "left out" not in told
 
 
 def test_bad_lines_are_named(text: Path) -> None:
-    text = text.rename(text.with_name("t\udce9.txt"))
     text.write_bytes(b"\xff\n" * 12 + b"Don't go, don't!\n")
     told = run(text, text.with_name("v.txt"), "--lang", "en", "--min-count", 2)
     assert words(text.with_name("v.txt")) == ["<S>", "</S>", "<UNK>", "n't", ""]
-    assert "t\\udce9.txt, line 1: not UTF-8" in told
     assert "12 bad lines were left out" in told
     assert "line 1: not UTF-8" in told
     assert "line 10: not UTF-8" in told
@@ -85,35 +80,10 @@ def test_nothing_is_replaced_unasked(text: Path) -> None:
     assert words(out)[3] == "a"
 
 
-def test_the_text_is_not_overwritten(text: Path, tmp_path: Path) -> None:
-    for given, out in ((text, text), (tmp_path, tmp_path / "v.txt"), (tmp_path / "*.txt", text)):
-        told = run(given, out, "--force", code=1)
-        assert ("which is read" if given == tmp_path else "the file to write are the same") in told
-    assert text.read_text(encoding="utf8") == TEXT
-    assert os.listdir(tmp_path) == ["text.txt"]
-
-
 def test_what_can_not_be_used(text: Path, tmp_path: Path) -> None:
     out = tmp_path / "v.txt"
-    assert "no such file" in run(tmp_path / "nothing", out, code=1)
     assert "Expected the code of a language" in run(text, out, "--lang", "zz", code=1)
     assert "Lower vocabulary.min_count (vocab: --min-count)" in run(text, out, "--min-count", 9, code=1)
-    assert "does not exist" in run(text, tmp_path / "no" / "v.txt", code=1)
-    assert "it is a folder" in run(text, tmp_path.parent, code=1)
-    run(text, out, "--size", 2, code=2)
-    run(text, out, "--min-count", 0, code=2)
     text.write_bytes(b"\xff\n")
     assert "line 1: not UTF-8" in run(text, out, code=1)
-    broken = tmp_path / "a.gz"
-    broken.write_bytes(gzip.compress(TEXT.encode())[:-4])
-    assert "a.gz: damaged" in run(broken, out, code=1)
-    assert sorted(os.listdir(tmp_path)) == ["a.gz", "text.txt"]
-
-
-def test_a_stopped_command(text: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(sentences: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("spacy_elmo.cli.vocab.count_words", stop)
-    assert "v.txt was not written" in run(text, text.with_name("v.txt"), code=130)
-    assert os.listdir(text.parent) == ["text.txt"]
+    assert os.listdir(tmp_path) == ["text.txt"]
