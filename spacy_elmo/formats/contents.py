@@ -1,6 +1,5 @@
 """What an HDF5 file is and holds, as far as that shows without other files."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ import h5py
 
 from ..errors import VectorsError, WeightsError
 from .hdf5 import check_dataset, find, find_all, open_hdf5
-from .softmax import read_softmax
 from .vectors import INDEX_NAME, keyed_datasets, read_vectors
 from .weights import TYPES
 
@@ -18,12 +16,6 @@ WEIGHTS, VECTORS_FILE, OUTPUT = "weights", "vectors", "softmax"
 def is_hdf5(path: Path) -> bool:
     """Return whether a regular file has HDF5's signature."""
     return path.is_file() and h5py.is_hdf5(path)
-
-
-def check(path: Path) -> None:
-    """Check weights, a softmax or embedded sentences as far as possible without other files. Raises ElmoError."""
-    readers: dict[str, Callable[[Path], object]] = {VECTORS_FILE: vectors_in, OUTPUT: read_softmax}
-    readers.get(kind_of(path), matrices_in)(path)
 
 
 def kind_of(path: Path) -> str:

@@ -113,17 +113,22 @@ def no_softmax(model: str | os.PathLike[str]) -> WeightsError:
     )
 
 
+def check_sizes(got: tuple[int, int], expected: tuple[int, int], source: str) -> None:
+    """Raise WeightsError if a softmax has other rows and values in each than its words and its biLM want."""
+    if got != expected:
+        raise WeightsError(
+            f"{source}: the softmax has {got[0]:,} rows of {got[1]} values. Expected a row for each of the "
+            f"vocabulary's {expected[0]:,} words, of {expected[1]} values, the biLM's projection_dim: use files of "
+            "the same model."
+        )
+
+
 class LanguageModel:
     """A biLM with the output layer that predicts words. Raises WeightsError if the sizes do not fit each other."""
 
     def __init__(self, bilm: BiLM, softmax: Softmax, vocabulary: Vocabulary, source: str = "the model") -> None:
-        got, expected = (softmax.n_words, softmax.projection_dim), (len(vocabulary), bilm.options.projection_dim)
-        if got != expected:
-            raise WeightsError(
-                f"{source}: the softmax has {got[0]:,} rows of {got[1]} values. Expected a row for each of the "
-                f"vocabulary's {expected[0]:,} words, of {expected[1]} values, the biLM's projection_dim: use files of "
-                "the same model."
-            )
+        expected = (len(vocabulary), bilm.options.projection_dim)
+        check_sizes((softmax.n_words, softmax.projection_dim), expected, source)
         self.bilm, self.softmax, self.vocabulary = bilm, softmax, vocabulary
 
     @property
