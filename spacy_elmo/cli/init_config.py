@@ -14,70 +14,44 @@ from spacy.language import Language
 from spacy.util import load_model_from_config, registry
 from thinc.api import Config
 
-from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError
-from ..modules.loading import files_of, find_bilm, is_embedded, load_arrays
-from ..pretraining.language_model import refuse_new_run
+from ..modules.loading import load_arrays
 from ..text.words import blank
 from . import shared
 from .console import msg, quoted
 
 ELMO, LINKER, SENTENCIZER = "elmo", "entity_linker", "sentencizer"
-# written down, because a look at the factories of all packages would slow down the start of every command
-COMPONENTS = (
-    "answers, beam_ner, beam_parser, coreference, entailment, entity_linker, morphologizer, ner, parser, "
-    "semantic_roles, senter, span_finder, spancat, spancat_singlelabel, tagger, textcat, textcat_multilabel, "
-    "trainable_lemmatizer"
-)
+_PIPELINE = "Components to train, in order, separated by commas; another name is refused with a list of them"
+_OPTIMIZE = "Size of the networks; accuracy: ELMo at their output too"
 # the span groups that a component reads; the biLM has to read each of their spans as a sentence of its own
 SPAN_GROUPS = {"entailment": ["premise", "hypothesis"], "answers": ["question", "context"]}
 # as in configs/. Beside an x that ends in a layer norm the layers of en_mini are small: see docs/training.md
 _LARGER_MIX = {"gamma": 3.0, "dropout": 0.2}
-MIXES = {
-    "semantic_roles": {"dropout": 0.4},
-    "coreference": _LARGER_MIX,
-    "entailment": _LARGER_MIX,
-    "answers": _LARGER_MIX,
-}
+MIXES = {"semantic_roles": {"dropout": 0.4}, "coreference": _LARGER_MIX}
+MIXES |= {"entailment": _LARGER_MIX, "answers": _LARGER_MIX}
 SIZES = {"efficiency": (96, 4), "accuracy": (256, 8)}  # width and depth of a network, as in spaCy's quickstart
 
 
 def init_config(
     output_file: Path = Arg(..., metavar="OUT", help="The config to write; - is standard output", allow_dash=True),
     lang: shared.LangOfBiLM = None,
-    pipeline: str = Opt(
-        "tagger,parser,ner",
-        "--pipeline",
-        "-p",
-        metavar="NAMES",
-        help=f"Components to train, in order, separated by commas: {COMPONENTS}, and those of other packages that "
-        "are trained on a tok2vec; sentencizer is allowed too, and runs first",
-    ),
-    optimize: Optimizations = Opt(
-        Optimizations.efficiency, "--optimize", "-o", help="Size of the networks; accuracy: ELMo at their output too"
-    ),
+    pipeline: str = Opt("tagger,parser,ner", "--pipeline", "-p", metavar="NAMES", help=_PIPELINE),
+    optimize: Optimizations = Opt(Optimizations.efficiency, "--optimize", "-o", help=_OPTIMIZE),
     model: shared.BiLMName = None,
-    options_file: Path | None = Opt(None, metavar="FILE", help="options.json of a biLM, in place of --model"),
-    weight_file: Path | None = Opt(None, metavar="FILE", help="Its weights.hdf5"),
-    knowledge_base: Path | None = Opt(None, metavar="FOLDER", help="Saved knowledge base, for entity_linker"),
+    options_file: str | None = Opt(None, metavar="FILE", help="options.json of a biLM, in place of --model"),
+    weight_file: str | None = Opt(None, metavar="FILE", help="Its weights.hdf5"),
+    knowledge_base: str | None = Opt(None, metavar="FOLDER", help="Saved knowledge base, for entity_linker"),
     baseline: bool = Opt(False, "--baseline", help="The same networks without ELMo, to compare with"),
     force: shared.Force = False,
 ) -> None:
     """Write a config for spacy train with ELMo.
 
-    Each component listens to an elmo pipe.
-    Each component has its features, its network and its mix of the biLM's layers. Other settings are spaCy's defaults.
+    Each component listens to an elmo pipe, and has its features, its network and its mix of the biLM's layers. Other
+    settings are spaCy's defaults.
     """
-    inputs = [path for path in (options_file, weight_file) if path is not None]
-    if model is not None and inputs:
-        raise CommandError("--model and a file of a biLM were given. Expected one of both: leave one out.")
-    if model is not None and not is_embedded(model):
-        refuse_new_run(find_bilm(model))
-        inputs = files_of(model)
-    if output_file != shared.DASH:
-        shared.hold(output_file, [*inputs, *filter(None, [knowledge_base])], force=force, begins=b"[paths]")
+    bilm = shared.bilm_of(model, options_file=options_file, weight_file=weight_file)
+    shared.hold(output_file, [*bilm.files, *filter(None, [knowledge_base])], force=force, begins=b"[paths]")
     names = [name.strip() for name in string_to_list(pipeline)]
-    bilm = BiLMChoice(model, None if options_file is None else str(options_file))
     paths = {"elmo_options": options_file, "elmo_weights": weight_file, "knowledge_base": knowledge_base}
     made = task_config(lang or bilm.language, names, optimize.value, model, paths)
     config = (without_elmo(made) if baseline else made).to_str()
@@ -91,7 +65,7 @@ def init_config(
 
 
 def task_config(
-    lang: str, pipeline: Sequence[str], optimize: str, bilm: str | None, paths: Mapping[str, Path | None]
+    lang: str, pipeline: Sequence[str], optimize: str, bilm: str | None, paths: Mapping[str, str | None]
 ) -> Config:
     """Return a complete and validated config, in which only the paths of the training and development data are missing.
 
@@ -102,13 +76,9 @@ def task_config(
     before = [name for name in pipeline if name == SENTENCIZER]
     _check_names(nlp, pipeline, paths.get("knowledge_base"))
     load_arrays(paths.get("elmo_options"), paths.get("elmo_weights"), bilm)  # raises if they can't be used
-    named = {name: str(path) for name, path in paths.items() if path is not None}
-    for path in [*named.values(), bilm or ""]:
-        if "$" in path:  # `spacy train` reads a config twice, and a dollar means itself only if it is read once
-            raise CommandError(
-                f"{path}: has $, with which a variable begins in a config. Expected a path without it: rename "
-                "the file or folder, or give a relative path from inside of it."
-            )
+    named = {name: path for name, path in paths.items() if path is not None}
+    for path in [*named.values(), bilm or ""]:  # `spacy train` reads a config twice
+        shared.refuse_variables(path, "$")
     model: dict[str, Any] = {
         "@architectures": "spacy-elmo.BiLM.v1",
         "options_file": "${paths.elmo_options}" if "elmo_options" in named else None,
@@ -130,11 +100,8 @@ def task_config(
         elmo = {"@architectures": "spacy-elmo.Tok2Vec.v1", "source": model if name == LINKER else listener, "mix": mix}
         tok2vec = _tok2vec(*SIZES[optimize], elmo, optimize == "accuracy" and name != LINKER)
         components[name] = {"factory": name, "model": _with_tok2vec(_default_model(nlp, name), tok2vec)}
-    config: dict[str, Any] = {
-        "paths": named,
-        "nlp": {"lang": nlp.lang, "pipeline": list(components)},
-        "components": components,
-    }
+    order = {"lang": nlp.lang, "pipeline": list(components)}
+    config: dict[str, Any] = {"paths": named, "nlp": order, "components": components}
     # so that elmo and entity_linker read the same sentences in training as they do later
     annotating = before + (_sentence_setters(nlp, tasks) if LINKER in tasks else [])
     if annotating:
@@ -163,7 +130,7 @@ def _plain(block: dict[str, Any]) -> dict[str, Any]:
     return {name: _plain(value) if isinstance(value, dict) else value for name, value in block.items()}
 
 
-def _check_names(nlp: Language, pipeline: Sequence[str], knowledge_base: Path | None) -> None:
+def _check_names(nlp: Language, pipeline: Sequence[str], knowledge_base: str | None) -> None:
     """Raise CommandError unless components can be in one pipeline with elmo, and with the knowledge base."""
     twice = [name for number, name in enumerate(pipeline) if name in pipeline[:number]]
     wrong = [name for name in pipeline if name != SENTENCIZER and not _is_task(nlp, name)]
@@ -185,7 +152,7 @@ def _check_names(nlp: Language, pipeline: Sequence[str], knowledge_base: Path | 
     elif LINKER in pipeline and SENTENCIZER not in pipeline and not set(setters) & set(earlier):
         problem = "--pipeline names 'entity_linker', which needs sentences, but no component before it sets them. "
         problem += "Add 'sentencizer', 'senter' or 'parser' before it"
-    elif knowledge_base is not None and not (knowledge_base / "contents").is_file():
+    elif knowledge_base is not None and not Path(knowledge_base, "contents").is_file():
         problem = f"--knowledge-base is {knowledge_base}, which has no file contents. Expected the folder that to_disk "
         problem += "of spaCy's InMemoryLookupKB wrote"
     if problem is not None:
@@ -218,22 +185,10 @@ def _with_tok2vec(block: dict[str, Any], tok2vec: dict[str, Any]) -> dict[str, A
 
 def _tok2vec(width: int, depth: int, elmo: dict[str, Any], output_elmo: bool) -> dict[str, Any]:
     """Return the config block of a component's own network, which reads hash embeddings and ELMo vectors."""
-    return {
-        "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
-        "embed": {
-            "@architectures": "spacy.MultiHashEmbed.v2",
-            "width": width,
-            "attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"],
-            "rows": [5000, 1000, 2500, 2500],
-            "include_static_vectors": False,
-        },
-        "elmo": elmo,
-        "encode": {
-            "@architectures": "spacy.MaxoutWindowEncoder.v2",
-            "width": width,
-            "depth": depth,
-            "window_size": 1,
-            "maxout_pieces": 3,
-        },
-        "output_elmo": deepcopy(elmo) if output_elmo else None,
-    }
+    embed: dict[str, Any] = {"@architectures": "spacy.MultiHashEmbed.v2", "width": width}
+    embed |= {"attrs": ["NORM", "PREFIX", "SUFFIX", "SHAPE"], "rows": [5000, 1000, 2500, 2500]}
+    embed |= {"include_static_vectors": False}
+    encode: dict[str, Any] = {"@architectures": "spacy.MaxoutWindowEncoder.v2", "width": width, "depth": depth}
+    encode |= {"window_size": 1, "maxout_pieces": 3}
+    block = {"@architectures": "spacy-elmo.ElmoTok2Vec.v1", "embed": embed, "elmo": elmo, "encode": encode}
+    return block | {"output_elmo": deepcopy(elmo) if output_elmo else None}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
 
 import typer
 from spacy.cli._util import Arg, Opt
 
-from ..errors import CommandError, CorpusError
+from ..errors import CommandError
 from ..formats.softmax import read_softmax
 from ..modules.loading import files_of
 from ..pretraining.config import PathSettings, PretrainConfig, commented, to_config, to_text
@@ -21,18 +20,9 @@ from ..pretraining.vocabulary import read_words
 from ..text.stream import Fields, Report
 from ..text.words import tokenizer_of
 from . import shared
-from .console import escaped, msg, quoted
+from .console import msg, quoted, to_stderr
 
 _FROZEN = 2_000_000  # tokens that fit a new softmax (docs/pretraining.md), if the run is long enough
-_FITTED = (  # settings that depend on the text
-    "training.softmax.kind",
-    "training.streams",
-    "training.epochs",
-    "training.schedule.warmup_steps",
-    "evaluation.every",
-    "evaluation.checkpoint_every",
-    "evaluation.sentences",
-)
 
 
 def init_pretrain_config(
@@ -51,38 +41,30 @@ def init_pretrain_config(
     Each setting has a comment. The text is counted, so that streams, warm-up, epochs and evaluations fit it.
     """
     to_file, note = output_file != shared.DASH, None
-    if to_file:
-        of_init = [] if init is None else files_of(init)
-        shared.hold(output_file, [*filter(None, (train, heldout)), *of_init], force=force)
+    of_init = [] if init is None else files_of(init)
+    shared.hold(output_file, [*filter(None, (train, heldout)), *of_init], force=force)
     for path in filter(None, (train, heldout, init)):
-        if "${" in path:
-            raise CommandError(
-                f"{path}: has ${{, with which a variable begins in a config. Expected a path without it: rename "
-                "the file or folder, or give a relative path from inside of it."
-            )
+        shared.refuse_variables(path, "${")
     if init is not None and size is not None:
-        raise CommandError(
-            f"--init is {init} and --size {size.value}. Expected one of them: a biLM that is tuned has its own "
-            "size. Leave out --size, or --init if you want a new biLM."
-        )
+        told = f"--init is {init} and --size {size.value}. Expected one of them"
+        raise CommandError(f"{told}: a biLM that is tuned has its own size. Leave one of them out.")
     words = None if init is None else find_init(init)  # the folder of its softmax and vocabulary
     tokenizer_of(lang)  # so that a language which spaCy does not know is refused now
     paths = PathSettings("train" if train is None else train, heldout, init=init)
     settings = config_of_size(size or Size.mini, paths, lang) if init is None else tuning_config(paths, lang)
     settings = replace(settings, corpus=replace(settings.corpus, text_column=text_column, text_field=text_field))
-    if words is not None:
-        settings = _with_words_of(words, settings)
+    training = settings.training
+    if words is not None and (words / WORDS).is_file():
+        read_softmax(words / SOFTMAX)  # so that a bad one is refused now
+        if len(read_words(words / WORDS)) < training.softmax.negatives:
+            settings = replace(settings, training=replace(training, softmax=replace(training.softmax, kind="full")))
     message, frozen = "without --train, the settings are those for a large text", _FROZEN
     if train is not None:
         settings, message, tokens = _fitted(settings, words is None)
         frozen = min(_FROZEN, tokens // 2)
     if init is not None and words is None:
         settings = replace(settings, training=replace(settings.training, frozen_tokens=frozen))
-        note = (
-            f"{no_softmax(init)} This config sets training.frozen_tokens. These tokens are part of the run, so as "
-            "many fewer train the biLM. To tune it with all tokens, get its softmax and write the config again, "
-            "with --force."
-        )
+        note = f"{no_softmax(init)} This config sets training.frozen_tokens, so as many fewer train the biLM."
     elif init is not None and settings.training.softmax.kind == "full":
         message += f"; training.softmax.kind is full, because {init} predicts few words"
     config = to_config(settings)
@@ -90,59 +72,34 @@ def init_pretrain_config(
         del config["bilm"]
     config["paths"]["train"] = train
     text = commented(to_text(config))
-    if not to_file:
+    if to_file:
+        shared.write_text(text, output_file)
+    else:
         typer.echo(text, nl=False)
-        for told in filter(None, (message, note)):
-            typer.echo(escaped(told), err=True)
-        return
-    shared.write_text(text, output_file)
-    msg.info(message)
-    if note is not None:
-        msg.warn(note)
-    msg.good(f"{output_file}: train it with")
-    missing = "" if train else " --paths.train TEXT"
-    folder = Path("runs") / output_file.stem
-    typer.echo(f"python -m spacy elmo pretrain {quoted(output_file)} {quoted(folder)}{missing}")
-
-
-def _with_words_of(folder: Path, settings: PretrainConfig) -> PretrainConfig:
-    """Return settings whose softmax fits that of a biLM to tune: full, if it predicts few words."""
-    softmax = settings.training.softmax
-    if not (folder / WORDS).is_file():
-        return settings  # without words its softmax is not used either
-    read_softmax(folder / SOFTMAX)  # so that a bad one is refused now
-    if len(read_words(folder / WORDS)) < softmax.negatives:
-        softmax = replace(softmax, kind="full")
-    return replace(settings, training=replace(settings.training, softmax=softmax))
+    with to_stderr(not to_file):
+        msg.info(message)
+        if note is not None:
+            msg.warn(note)
+    if to_file:
+        msg.good(f"{output_file}: train it with")
+        missing = "" if train else " --paths.train TEXT"
+        folder = Path("runs") / output_file.stem
+        typer.echo(f"python -m spacy elmo pretrain {quoted(output_file)} {quoted(folder)}{missing}")
 
 
 def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str, int]:
-    """Return settings that fit a text, what was counted and changed, and the length of the run in tokens."""
-    source = large.paths.train
-    try:
-        report = Report()
-        how = large.corpus
-        fields: Fields = {"text_column": how.text_column, "text_field": how.text_field}
-        size = count_text(source, how.language, enough_tokens(large), enough_sentences(large), report, **fields)
-        fitted, before, updates = fit(large, size, own_words)
-    except CorpusError as error:
-        raise CommandError(
-            f"{error} The settings depend on the text, so none were written. Leave out --train for the settings "
-            "of a large text, and name the text in paths.train later."
-        ) from error
-    length = updates * fitted.training.tokens_per_update
-    left_out = (
-        f"; lines that can't be used and are left out: {report.n_bad:,} ({report.bad[0]})" if report.n_bad else ""
+    """Return settings that fit a text, what was counted, and the length of the run in tokens."""
+    report, how = Report(), large.corpus
+    fields: Fields = {"text_column": how.text_column, "text_field": how.text_field}
+    size = count_text(large.paths.train, how.language, enough_tokens(large), enough_sentences(large), report, **fields)
+    fitted, before, updates = fit(large, size, own_words)
+    about = "" if how.language is None else "about "  # the tokenizer has read a part of the text
+    more = "" if size.complete else " or more"
+    told = (
+        f"{large.paths.train}: {size.sentences:,} sentences, {about}{size.tokens:,} tokens{more}: {updates:,} updates"
     )
-    if fitted == large:
-        more = "" if size.complete else " or more"
-        told = f"{source}: {size.tokens:,} tokens{more}: {before:,} updates{more}, the settings for a large text"
-        return large, told + left_out, length
-    pairs = [(name, *(attrgetter(name)(settings) for settings in (fitted, large))) for name in _FITTED]
-    changes = "; ".join(f"{name} {new} in place of {old}" for name, new, old in pairs if new != old)
-    about = "" if large.corpus.language is None else "about "  # the tokenizer has read a part of the text
-    message = (
-        f"{source}: {size.sentences:,} sentences, {about}{size.tokens:,} tokens. The settings for a large text would "
-        f"make {before:,} updates; these make {updates:,}: {changes}{left_out}"
-    )
-    return fitted, message, length
+    if fitted != large:
+        told += f", with settings that fit this text (those for a large one would make {before:,})"
+    if report.n_bad:
+        told += f"; bad lines that are left out: {report.n_bad:,} ({report.bad[0]})"
+    return fitted, told, updates * fitted.training.tokens_per_update
