@@ -11,6 +11,7 @@ import spacy
 from spacy.cli._util import Arg
 
 from ..errors import CommandError
+from ..formats.atomic import writing
 from ..formats.vectors import VectorsWriter
 from ..text.words import line_of
 from . import shared
@@ -33,12 +34,8 @@ def demo(
 
     The sentences have words of several senses. A table shows how well each layer separates the senses.
     """
-    try:
+    with writing(output, CommandError):
         output.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandError(
-            f"{output}: this folder can't be made ({error.strerror}). Give another one, as in spacy elmo demo FOLDER."
-        ) from error
     for name, begins in (("vectors.hdf5", b"\x89HDF"), ("senses.png", b"\x89PNG")):
         shared.hold(output / name, begins=begins)
     table = sample_sentences()

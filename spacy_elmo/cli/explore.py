@@ -24,7 +24,7 @@ from ..errors import CommandError
 from ..modules.loading import EMBEDDED
 from ..pipeline.mixes import LearnedMix, learned_mixes
 from ..pipeline.saved import known_bilm, load_pipe
-from ..pretraining.language_model import LanguageModel, has_softmax
+from ..pretraining.language_model import LanguageModel, has_softmax, no_softmax
 from ..text.stream import Fields, Report, read_documents
 from ..text.words import blank
 from . import shared
@@ -43,9 +43,7 @@ def explore(
     texts: list[Path] | None = Arg(None, metavar="TEXT", help=f"{shared.TEXTS}; default: sentences with bank ..."),
     words: str = Opt("", metavar="WORD,WORD", help='Words to show; one with a comma: "25,000"; default: the frequent'),
     model: shared.BiLMName = None,
-    pipeline: str | None = Opt(
-        None, metavar="PIPELINE", help="Saved pipeline: its biLM, its tags and entities, and what it has learnt"
-    ),
+    pipeline: str | None = Opt(None, metavar="PIPELINE", help="Saved pipeline: its biLM, tags, entities and mixes"),
     predictions: bool = Opt(True, help="Whether the page predicts words, by the softmax"),
     parquet: Path | None = Opt(None, metavar="FILE", help="File for the occurrences, as embedding-atlas opens them"),
     lang: shared.LangOfCard = None,
@@ -91,16 +89,9 @@ def explore(
     once = {word.lower(): word for word in reversed(chosen or usual)}  # upper and lower case are one word
     spans = {word: _spans(word, tokens, split) for word in reversed(once.values())}
     found = {word: group[:MOST_OCCURRENCES] for word, group in spans.items() if len(group) > 1}
-    if not found and words:
-        raise CommandError(
-            f"--words is {words}, and the text has none of these twice. Expected words that occur twice or more: "
-            "change --words, or give more text."
-        )
     if not found:
-        raise CommandError(
-            "no word of the text occurs twice, but for the most frequent ones of the language. Expected some: give "
-            "more text, or name words with --words."
-        )
+        lacking = f"--words is {words}, and the text has none of these" if words else "no word of the text occurs"
+        raise CommandError(f"{lacking} twice. Expected one that does: change --words, or give more text.")
     if missing := [word for word in spans if chosen and word not in found]:
         msg.warn(f"{', '.join(missing)}: less than twice in the text, so not on the page.")
     layers = _embed(found.values(), choice)
@@ -114,8 +105,7 @@ def explore(
     msg.good(f"{output}: a page of {size / 1e6:.1f} MB. Words: {len(found)}; occurrences of them: {n:,}")
     msg.text("Open it in a browser: double-click the file, or press Ctrl+O there. It needs no network.")
     if predictions and not can_predict:
-        hint = f": pip install ./packages/{name}_softmax" if name == EMBEDDED else ""
-        msg.warn(f"{name} has no softmax, so the page predicts no words{hint}.")
+        msg.warn(f"the page predicts no words. {no_softmax(name)}")
 
 
 OF_SENTENCE = "of_sentence"  # key of a doc's user_data: what colours all words of a sentence, by the attributes' names
@@ -153,11 +143,7 @@ def _values(span: Span) -> dict[str, str]:
 
 
 def _pack_bilm(choice: BiLMChoice, predictions: bool) -> tuple[str, bool]:
-    """Return a biLM's weights and its softmax, as the page unpacks them, gzip in base64; and whether it has the latter.
-
-    Matrices of few bits become whole numbers of 8 bits with a step for each output, which is exact. Others are rounded
-    to 16 bits.
-    """
+    """Return a biLM's weights and its softmax for the page, gzip in base64, and whether it has the latter."""
     options, weights = choice.load_arrays()
     words = None
     name = choice.model or EMBEDDED if choice.saved_pipeline is None else known_bilm(options, weights)
@@ -180,7 +166,7 @@ def _pack_bilm(choice: BiLMChoice, predictions: bool) -> tuple[str, bool]:
 
 
 def _whole(values: Floats, inputs: tuple[int, ...]) -> tuple[npt.NDArray[Any], Floats]:
-    """Return whole numbers and the step of each output. inputs: the axes of one output's values."""
+    """Return whole numbers of 8 bits where they are exact, else of 16, and the step of each output."""
     largest = np.abs(values).max(axis=inputs, keepdims=True).astype(np.float64)
     for most in (127, 32767):
         steps = np.exp2(np.ceil(np.log2(np.maximum(largest, 1e-30) / most)))
@@ -207,25 +193,15 @@ def _make_page(
         words.append((word, [place | {"values": _values(s) or {"word": word}} for place, s in zip(places, spans)]))
     start = next(iter(layers))  # in the first sentence
     n_layers, width = layers[start].shape
-    data = {
-        "words": words,
-        "sentences": [[token.text for token in doc] for doc in sentences],
-        "attributes": list(dict.fromkeys(name for _, group in words for one in group for name in one["values"])),
-        "layers": list(range(n_layers)),
-        "width": width,
-        "predictions": predictions,
-        "start": start.start,
-        "mixes": [mix.to_dict() for mix in mixes],
-    }
+    data: dict[str, Any] = {"words": words, "sentences": [[token.text for token in doc] for doc in sentences]}
+    data["attributes"] = list(dict.fromkeys(name for _, group in words for one in group for name in one["values"]))
+    data |= {"layers": list(range(n_layers)), "width": width, "predictions": predictions, "start": start.start}
+    data["mixes"] = [mix.to_dict() for mix in mixes]
     points = b"".join(_eight_bits(layer) for spans in found.values() for span in spans for layer in layers[span])
-    parts = {
-        "name": html.escape(name),
-        "sentence": html.escape(" ".join(token.text for token in start.doc), quote=True),
-        "data": json.dumps(data).replace("<", "\\u003c"),
-        "vectors": b64encode(points).decode(),
-        "bilm": bilm,
-        "script": files("spacy_elmo.cli").joinpath("explore.js").read_text(encoding="utf8"),
-    }
+    parts = {"name": html.escape(name), "bilm": bilm, "vectors": b64encode(points).decode()}
+    parts["sentence"] = html.escape(" ".join(token.text for token in start.doc), quote=True)
+    parts["data"] = json.dumps(data).replace("<", "\\u003c")
+    parts["script"] = files("spacy_elmo.cli").joinpath("explore.js").read_text(encoding="utf8")
     head, *rest = files("spacy_elmo.cli").joinpath("explore.html").read_text(encoding="utf8").split("<!--")
     return head + "".join(parts[part] + after for part, _, after in (piece.partition("-->") for piece in rest))
 

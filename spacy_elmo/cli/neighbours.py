@@ -5,12 +5,13 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import shorten
+from typing import Any
 
 import typer
 from spacy.cli._util import Arg, Opt
 
-from ..analysis.neighbours import MIX, Layer, SentenceIndex, WordIndex, build_index, find_word, is_index, read_header
-from ..errors import CommandError, CorpusError, shown
+from ..analysis.neighbours import MIX, SentenceIndex, WordIndex, build_index, find_word, is_index, read_header
+from ..errors import CommandError, CorpusError
 from ..modules.loading import EMBEDDED
 from ..text.files import TextFile
 from ..text.stream import Fields
@@ -51,20 +52,12 @@ def neighbours(
     choice = shared.bilm_of(model, pipe, code)
     if word is None and is_index(corpus):
         sentences = sentences or read_header(corpus).of == SentenceIndex.of
-    of_words = {
-        "--word": word is not None,
-        "--occurrence": occurrence > 1,
-        "--other-words": other_words,
-        "--one-per-sentence": one_per_sentence,
-    }
+    of_words = {"--word": word is not None, "--other-words": other_words, "--one-per-sentence": one_per_sentence}
     of_sentences = {"--no-normalize": not normalize, "--no-center": not center}
     _refuse(of_words if sentences else of_sentences, f"given {'with' if sentences else 'without'} --sentences")
     if word is None and not sentences:
         raise typer.BadParameter("--word is missing. Expected the word in the query, or --sentences.")
-    try:
-        chosen: Layer | None = layer if layer is None or layer == MIX else int(layer)
-    except ValueError:
-        raise CommandError(f"--layer is {shown(layer)}. Expected the number of a layer, or {MIX}.") from None
+    chosen: Any = int(layer) if layer is not None and layer.isdecimal() else layer  # another text is refused
     fields: Fields = {"text_column": text_column, "text_field": text_field}
     embedder = shared.embedder_of(choice, gpu_id)
     kind = SentenceIndex if sentences else WordIndex

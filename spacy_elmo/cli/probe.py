@@ -1,6 +1,7 @@
 """`elmo probe`: what a linear classifier reads from each layer."""
 
 from pathlib import Path
+from typing import Any
 
 from spacy.cli._util import Arg, Opt
 
@@ -47,23 +48,16 @@ def probe(
         with shared.shown_bar(iterable=scores, total=total, unit=" classifiers", desc=f"{name} weights") as bar:
             found[name] = list(bar)
     if as_json:
-        record = {
-            "model": model,
-            "attribute": attribute,
-            "labels": len(probes.labels),
-            "train_tokens": probes.train_tokens,
-            "dev_tokens": probes.dev_tokens,
-            "dev_tokens_with_unknown_labels": probes.unknown_tokens,
-            "majority": majority._asdict(),
-        }
+        record: dict[str, Any] = {"model": model, "attribute": attribute, "labels": len(probes.labels)}
+        record |= {"train_tokens": probes.train_tokens, "dev_tokens": probes.dev_tokens}
+        record |= {"dev_tokens_with_unknown_labels": probes.unknown_tokens, "majority": majority._asdict()}
         rows = zip(row_titles(options.layers), zip(*found.values()))
         layers = [{"layer": key} | dict(zip(found, (score._asdict() for score in row))) for key, row in rows]
         print_json(record | {"layers": layers})
         return
     msg.text(f"{attribute}: {len(probes.labels):,} labels")
-    msg.text(
-        f"{probes.train_tokens:,} tokens to train on, {probes.dev_tokens:,} to score, of which this many % are right"
-    )
+    n_train, n_dev = probes.train_tokens, probes.dev_tokens
+    msg.text(f"{n_train:,} tokens to train on, {n_dev:,} to score, of which this many % are right")
     frequent = _cells(majority)
     table = [("most frequent label of the word", *frequent, *[""] * len(frequent) * (len(found) - 1))]
     for title, row in zip(row_titles(options.layers).values(), zip(*found.values())):
@@ -71,9 +65,7 @@ def probe(
     header = ["% right", *(text for name in found for text in (TITLES[name], "F1")[: len(frequent)])]
     msg.table(table, header=header, aligns="l" + "r" * (len(header) - 1))
     if probes.unknown_tokens:
-        msg.warn(
-            f"tokens to score whose label the training part lacks, so they count as wrong: {probes.unknown_tokens:,}"
-        )
+        msg.warn(f"tokens whose label the training part lacks, so they count as wrong: {probes.unknown_tokens:,}")
     if majority.f1 is not None:
         msg.text("F1: of the labels other than O, token by token")
     if train.samefile(dev):

@@ -38,8 +38,8 @@ class Occurrence(NamedTuple):
 
 
 def similar(
-    texts: list[str] = Arg(..., metavar="TEXT", help="Text: one sentence a line; - is stdin"),
-    model: str | None = Opt(None, "--model", "-m", metavar="MODEL", help=f"{shared.MODEL}; default: {EMBEDDED}"),
+    text: Path = Arg(..., metavar="TEXT", help="Text: one sentence a line; - is stdin"),
+    model: shared.Model = EMBEDDED,
     word: str = Opt(..., metavar="WORD", help="The word, exactly as the text has it"),
     sentence: int | None = Opt(None, min=1, metavar="N", help="Line of the occurrence; default: that of the first"),
     top: int = Opt(5, min=1, metavar="N", help="Occurrences shown for each layer"),
@@ -56,14 +56,9 @@ def similar(
 
     One occurrence, the first or that in line --sentence, is compared with all others, layer by layer.
     """
-    *before, name = texts  # formerly the model was the first argument
-    if len(before) + (model is not None) > 1:
-        raise CommandError(f"TEXT was given as {' '.join(texts)}. Expected one file; --model names the model.")
-    choice, text = shared.bilm_of(model or (before or [EMBEDDED])[0], pipe, code), Path(name)
+    choice = shared.bilm_of(model, pipe, code)
     if text != shared.DASH and len(files := find_files(text)) > 1:
-        raise CommandError(
-            f"{text}: {len(files)} files. Expected one, whose lines have numbers. neighbours reads several."
-        )
+        raise CommandError(f"{text}: {len(files)} files. Expected one: neighbours reads several.")
     language = shared.language_of(choice, lang, tokenized)
     tokenizer = choice.tokenizer(lang) if language is not None else None
     report, others = Report(), list[Occurrence]()
@@ -74,19 +69,17 @@ def similar(
     lines = [one.line for one in others]
     if len(lines) < 2:
         how = f"occurs once, in line {lines[0]}" if lines else "does not occur"
-        split = " spaCy's tokenizer split the text, which divides well-known: --tokenized splits it at blanks."
+        split = "spaCy's tokenizer split the text, which divides well-known: --tokenized splits it at blanks."
         if tokenized:
-            split = " The text was split at blanks, so a word has the punctuation after it: leave out --tokenized."
+            split = "The text was split at blanks, so a word has the punctuation after it: leave out --tokenized."
+        shared.tell_bad_lines(report)
         raise CommandError(
             f"{TextFile(text, True).name}: the word {word!r} {how}. Expected two occurrences or more, exactly as it is "
-            f"written: change --word, or add --ignore-case.{split}"
-            + (f" {report.n_bad:,} bad lines were left out ({report.bad[0]})." if report.bad else "")
+            f"written: change --word, or add --ignore-case. {split}"
         )
     if sentence is not None and sentence not in lines:
-        raise CommandError(
-            f"{TextFile(text, True).name}: --sentence is {sentence}, but that line has no {word!r}. Expected one of "
-            f"the lines {listed(list(dict.fromkeys(lines)))}."
-        )
+        expected = f"Expected one of the lines {listed(list(dict.fromkeys(lines)))}"
+        raise CommandError(f"{text}: --sentence is {sentence}, but that line has no {word!r}. {expected}.")
     vectors = _vectors(shared.embedder_of(choice), others)
     asked = 0 if sentence is None else lines.index(sentence)
     query, of_query = others.pop(asked), vectors[asked]

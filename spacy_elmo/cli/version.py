@@ -3,6 +3,7 @@
 import platform
 from importlib.metadata import version as version_of
 from pathlib import Path
+from typing import Any
 
 import typer
 from spacy.cli._util import Opt
@@ -18,9 +19,7 @@ def version(
 ) -> None:
     """Handle the options that stand before a command's name."""
     if as_json and not show:
-        raise typer.BadParameter(
-            "--json stands before a command's name. Expected it after --version, or after the name."
-        )
+        raise typer.BadParameter("--json stands before a command's name. Expected it after --version or the name.")
     if not show:
         return
     import torch
@@ -31,33 +30,21 @@ def version(
     from ..modules.loading import EMBEDDED, embedded_files
 
     loops = loops_state()
-    found = {
-        "spacy_elmo": version_of("spacy-elmo"),
-        "bilm": EMBEDDED,
-        "bilm_sha256": sha256_of(Path(embedded_files()[1]))[:12],
-        "compiled_loops": loops.compiled,
-        "compiled_loops_missing": loops.reason,
-        "instruction_sets": list(loops.instruction_sets),
-        "bfloat16": has_bfloat16(torch.device("cpu")),
-        "torch": str(torch.__version__),
-        "torch_capability": torch.backends.cpu.get_cpu_capability(),
-        **{name: version_of(name) for name in PACKAGES},
-        "python": f"{platform.python_implementation()} {platform.python_version()}",
-        "platform": platform.platform(),
-    }
+    found: dict[str, Any] = {"spacy_elmo": version_of("spacy-elmo"), "bilm": EMBEDDED}
+    found |= {"bilm_sha256": sha256_of(Path(embedded_files()[1]))[:12]}
+    found |= {"compiled_loops": loops.compiled, "compiled_loops_missing": loops.reason}
+    found |= {"instruction_sets": list(loops.instruction_sets), "bfloat16": has_bfloat16(torch.device("cpu"))}
+    found |= {"torch": str(torch.__version__), "torch_capability": torch.backends.cpu.get_cpu_capability()}
+    found |= {name: version_of(name) for name in PACKAGES}
+    found |= {"python": f"{platform.python_implementation()} {platform.python_version()}"}
+    found |= {"platform": platform.platform()}
     if as_json:
         print_json(found)
         raise typer.Exit
-    rows = [
-        ("spacy-elmo", found["spacy_elmo"]),
-        ("embedded biLM", f"{EMBEDDED}, SHA-256 {found['bilm_sha256']}..."),
-        ("compiled loops", "yes" if loops.compiled else f"no, {loops.reason}; torch does the same"),
-        ("instruction sets", ", ".join(loops.instruction_sets) or "none: torch runs the LSTMs"),
-        ("bfloat16", "multiplied" if found["bfloat16"] else "stored, and multiplied as float32"),
-        ("torch", f"{found['torch']} ({found['torch_capability']})"),
-        *((name, found[name]) for name in PACKAGES),
-        ("Python", found["python"]),
-        ("platform", found["platform"]),
-    ]
-    msg.table(rows)
+    shown = found | {
+        "compiled_loops": "yes" if loops.compiled else "no; torch does the same",
+        "instruction_sets": ", ".join(loops.instruction_sets) or "none: torch runs the LSTMs",
+        "bfloat16": "multiplied" if found["bfloat16"] else "stored, and multiplied as float32",
+    }
+    msg.table([(name.replace("_", " "), value) for name, value in shown.items() if value != ""])
     raise typer.Exit

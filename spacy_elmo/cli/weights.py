@@ -66,9 +66,7 @@ def plot_weights(mixes: list[LearnedMix], path: Path) -> None:
     figure = Figure(figsize=(width, 1.3 + 0.42 * len(mixes)), layout="constrained")
     kind = path.suffix.removeprefix(".").lower()
     if kind not in FigureCanvasAgg(figure).get_supported_filetypes():
-        raise CommandError(
-            f"--plot is {path}, of the format {kind!r}, which can't be drawn. Expected a name that ends in .png."
-        )
+        raise CommandError(f"--plot is {path}: {kind!r} can't be drawn. Expected a name that ends in .png.")
     axes = figure.add_subplot()
     axes.set_facecolor("#d8d8d8")  # of layers that a mix does not have
     image = axes.imshow(cells, cmap="Blues", vmin=0, vmax=1, aspect="auto")

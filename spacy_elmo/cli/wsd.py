@@ -6,17 +6,8 @@ from typing import Any
 
 from spacy.cli._util import Arg, Opt
 
+from ..analysis import senses
 from ..analysis.probing import row_titles
-from ..analysis.senses import (
-    SenseInventory,
-    SenseResult,
-    SenseScore,
-    all_together,
-    evaluate,
-    instance_vectors,
-    read_first_senses,
-    read_senses,
-)
 from ..errors import CommandError
 from ..modules.loading import EMBEDDED
 from . import shared
@@ -24,6 +15,7 @@ from .console import msg, print_json
 
 _TRAIN = "Training corpus: a line for each word: word, lemma, part of speech, senses, with tabs"
 _FIRST = "First senses: lemma, part of speech and sense, divided by tabs"
+_SCORES = ("precision", "recall", "f1")
 
 
 def wsd(
@@ -41,35 +33,27 @@ def wsd(
     nearest, by the cosine. The row before the layers gives all words their first sense.
     """
     choice = shared.bilm_of(model, pipe, code)
-    training, *sets = map(read_senses, [train, *tests])
+    training, *sets = map(senses.read_senses, [train, *tests])
     for one, other in combinations(tests, 2):
-        if one.samefile(other):
-            raise CommandError(
-                f"the test sets {one} and {other} are the same file. Expected each file once, because the last "
-                "column counts the words of all: leave one out."
-            )
-    listed = {} if first_senses is None else read_first_senses(first_senses)
+        if one.samefile(other):  # the last column counts the words of all
+            raise CommandError(f"the test sets {one} and {other} are the same file. Expected each once: leave one out.")
+    listed = {} if first_senses is None else senses.read_first_senses(first_senses)
     bilm = choice.load()
     layers = bilm.options.layers
-    inventory, results = SenseInventory(), []
+    inventory, results = senses.SenseInventory(), []
     with shared.shown_bar(total=sum(map(len, [training, *sets])), unit=" sentences") as bar:
-        for instance, vectors in instance_vectors(bilm, training, bar.update):
+        for instance, vectors in senses.instance_vectors(bilm, training, bar.update):
             inventory.add(instance, vectors)
         for sentences in sets:
-            results.append(evaluate(inventory, listed, instance_vectors(bilm, sentences, bar.update), layers + 1))
-    total = all_together(results)
+            vectors_of = senses.instance_vectors(bilm, sentences, bar.update)
+            results.append(senses.evaluate(inventory, listed, vectors_of, layers + 1))
+    total = senses.all_together(results)
     if as_json:
-        keys = list(row_titles(layers))
-        print_json(
-            {
-                "model": model,
-                "lemmas": len(inventory),
-                "senses": inventory.n_senses,
-                "first_senses": "most frequent in training" if first_senses is None else "listed",
-                "tests": [{"test": str(path)} | _result_dict(result, keys) for path, result in zip(tests, results)],
-                "all": _result_dict(total, keys),
-            }
-        )
+        told = "most frequent in training" if first_senses is None else "listed"
+        record: dict[str, Any] = {"model": model, "lemmas": len(inventory), "senses": inventory.n_senses}
+        record |= {"first_senses": told, "all": _as_dict(total)}
+        record["tests"] = [{"test": str(path)} | _as_dict(result) for path, result in zip(tests, results)]
+        print_json(record)
         return
     columns = [*results, total]
     msg.text(f"training corpus: {inventory.n_senses:,} senses of {len(inventory):,} lemmas")
@@ -89,14 +73,8 @@ def wsd(
         msg.warn("TRAIN is a test set too: its figures tell what was learned by heart")
 
 
-def _result_dict(result: SenseResult, keys: list[int | str]) -> dict[str, Any]:
-    return {
-        "instances": result.first_sense.instances,
-        "not_in_training": result.unseen,
-        "first_sense": _score_dict(result.first_sense),
-        "layers": [{"layer": key} | _score_dict(row) for key, row in zip(keys, result.rows)],
-    }
-
-
-def _score_dict(score: SenseScore) -> dict[str, float]:
-    return {"precision": score.precision, "recall": score.recall, "f1": score.f1}
+def _as_dict(result: senses.SenseResult) -> dict[str, Any]:
+    first, *layers = ({name: getattr(score, name) for name in _SCORES} for score in (result.first_sense, *result.rows))
+    rows = [{"layer": key} | layer for key, layer in zip(row_titles(len(layers) - 1), layers)]
+    counts = {"instances": result.first_sense.instances, "not_in_training": result.unseen}
+    return counts | {"first_sense": first, "layers": rows}

@@ -46,7 +46,7 @@ def test_the_table_and_the_files(tmp_path: Path, drawn: list[Figure]) -> None:
 
 def test_a_folder_that_can_not_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf8")
-    assert "this folder can't be made (Not a directory)" in run("elmo", "demo", tmp_path / "file/out", code=1)
+    assert "can't be written ([Errno 20] Not a directory" in run("elmo", "demo", tmp_path / "file/out", code=1)
 
 
 def cosine(a: np.ndarray, b: np.ndarray) -> float:

@@ -138,16 +138,12 @@ def test_points_move_with_the_slider_and_can_be_hovered_and_pinned(page, en_mini
     assert nearest.startswith("Nearest to")
     assert len(page.query_selector_all("#nearest li")) == min(10, count - 1)
     # the order is that of the cosines of Python's vectors
-    pinned = page.evaluate("contexts.pinned")
-    vectors = [o["layers"] for o in page.evaluate("contexts.group.map(o => ({layers: o.layers.map(l => [...l])}))")]
-    sentences = page.evaluate("contexts.group.map(o => o.words)")
-    own = page.evaluate("contexts.group.map(o => o.place)")
+    pinned, sentences = page.evaluate("contexts.pinned"), page.evaluate("contexts.group.map(o => [o.words, o.place])")
     embedder = ElmoEmbedder(en_mini)
-    exact = [embedder.embed_sentence(words)[:, place] for words, place in zip(sentences, own)]
-    np.testing.assert_allclose(np.array(vectors), np.array(exact), atol=0.02)
-    norms = [v[1] / np.linalg.norm(v[1]) for v in exact]
-    best = max((float(norms[pinned] @ v), i) for i, v in enumerate(norms) if i != pinned)
-    assert float(page.inner_text("#nearest li:first-child b")) == pytest.approx(best[0], abs=0.005)
+    exact = [embedder.embed_sentence(words)[1, place] for words, place in sentences]
+    norms = [vector / np.linalg.norm(vector) for vector in exact]
+    best = max(float(norms[pinned] @ v) for i, v in enumerate(norms) if i != pinned)
+    assert float(page.inner_text("#nearest li:first-child b")) == pytest.approx(best, abs=0.005)
 
 
 @pytest.mark.slow
@@ -166,23 +162,13 @@ def test_keyboard_reaches_points_and_words(page):
     assert page.evaluate("sentence.chosen") == before + 1
 
 
-@pytest.mark.slow
-def test_a_typed_word_joins_the_points(page):
-    page.select_option("#word", "bank")
-    before = page.evaluate("contexts.group.filter(o => !o.own).length")
-    read(page, "She robbed a bank yesterday .")
-    assert page.evaluate("contexts.group.length") == before + 1
-    assert "your sentence" in page.inner_text("#legend")
-
-
 KINDS = ["2008", "0", "-1", "1e3", "3.5", "constructor", "__proto__", "toString", "length", "e-mail", "post\u2013war"]
 KINDS += ["New York", "25\u00a0785", "don't", "U.S.", "'tis", "<b>", "null", "\U0001f600", "Straße", "a:b"]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3))
-def test_each_word_has_its_own_points(seed, model, open_page, tmp_path):
-    rng = random.Random(seed)
+def test_each_word_has_its_own_points(model, open_page, tmp_path):
+    rng = random.Random(0)
     sentences = [rng.choices([*KINDS, "the", ".", "river"], k=rng.randint(3, 9)) for _ in range(40)]
     text, file = tmp_path / "text.jsonl", tmp_path / "page.html"
     text.write_text("".join(json.dumps({"tokens": words}) + "\n" for words in sentences))
@@ -223,13 +209,6 @@ def test_a_word_that_the_tokenizer_divides(model, open_page, tmp_path):
         shown = page.evaluate("contexts.group.filter(o => !o.own).map(o => o.layers.map(l => [...l]))")
         means = [embedder.embed_sentence(words)[:, start:end].mean(1) for words, start, end in found]
         np.testing.assert_allclose(shown, means, atol=np.abs(means).max() / 250)
-    page.select_option("#word", value="e-mail")
-    page.fill("#sentence", "My e-mail and another e-mail")
-    page.press("#sentence", "Enter")
-    page.wait_for_function("sentence.words.length === 9")
-    own = page.evaluate("contexts.group.filter(o => o.own).map(o => o.layers.map(l => [...l]))")
-    layers = embedder.embed_sentence(["My", "e", "-", "mail", "and", "another", "e", "-", "mail"])
-    np.testing.assert_allclose(own, [layers[:, 1:4].mean(1), layers[:, 6:9].mean(1)], atol=0.01)
 
 
 # The command
@@ -243,18 +222,14 @@ def text(tmp_path, monkeypatch):
     return "a.txt"
 
 
-def test_what_words_are_coloured_by(text, model):
-    told = run("elmo", "explore", "a.html", text, "--words", "bank,zebra", "--model", model)
+def test_words_of_a_text(text: str, model: str) -> None:
+    Path(text).write_text("They paid 25,000 for it .\nWe paid 25,000 too .\n")
+    told = run("elmo", "explore", "a.html", text, "--words", '"25,000",paid,zebra', "--model", model)
     assert "zebra: less than twice in the text" in told
     data = data_of(Path("a.html"))
     assert (data["attributes"], data["predictions"]) == (["word"], True)
-    assert [each["values"] for each in dict(data["words"])["bank"]] == [{"word": "bank"}] * 2
-
-
-def test_a_word_with_a_comma(text: str, model: str) -> None:
-    Path(text).write_text("They paid 25,000 for it .\nWe paid 25,000 too .\n")
-    run("elmo", "explore", "a.html", text, "--words", '"25,000",paid', "--model", model)
-    assert list(dict(data_of(Path("a.html"))["words"])) == ["25,000", "paid"]
+    assert [word for word, _ in data["words"]] == ["25,000", "paid"]
+    assert [each["values"] for each in dict(data["words"])["paid"]] == [{"word": "paid"}] * 2
 
 
 def test_a_text_with_a_pipeline_gives_tags_documents_and_mixes(text):
@@ -274,40 +249,39 @@ def test_a_text_with_a_pipeline_gives_tags_documents_and_mixes(text):
     assert rows[0] == {"word": "bank", "sentence": "A bank in town one .", "document": "one.txt", "entity": "PLACE"}
 
 
-@pytest.mark.slow
-def test_a_pipeline_with_an_installed_bilm_predicts(text):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("elmo")
-    nlp.to_disk("pipeline")
-    run("elmo", "explore", "page.html", text, "--words", "bank", "--pipeline", "pipeline")
-    assert data_of(Path("page.html"))["predictions"]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("page.html", "bad.txt"), "bad.txt, line 1: not UTF-8"),
-        (("page.html", "empty.txt"), "empty.txt: no sentence"),
-        (
-            ("page.html", "a.txt", "--parquet", "./page.html"),
-            "this process writes there already. Expected another",
-        ),
-        (("page.html", "a.txt", "--lang", "xx1"), "the language is 'xx1'"),
-        (("page.html", "--pipeline", "none"), "none: can't be loaded"),
-        (("page.html", "--words", ",,"), "--words is ',,', which names no word"),
-        (("page.html", "a.txt", "--words", "zebra"), "--words is zebra, and the text has none of these twice"),
-        (("page.html", "once.txt"), "no word of the text occurs twice"),
+        (("empty.txt",), "empty.txt: no sentence"),
+        (("a.txt", "--parquet", "./page.html"), "this process writes there already. Expected another"),
+        (("a.txt", "--lang", "xx1"), "the language is 'xx1'"),
+        (("--pipeline", "none"), "none: can't be loaded"),
+        (("--words", ",,"), "--words is ',,', which names no word"),
+        (("a.txt", "--words", "zebra"), "--words is zebra, and the text has none of these twice"),
+        (("once.txt",), "no word of the text occurs twice"),
     ],
 )
 def test_what_explore_refuses(options: tuple[str, ...], message: str, text: str) -> None:
-    Path("bad.txt").write_bytes(b"ab\xff cd\n")
     Path("empty.txt").touch()
     Path("once.txt").write_text("The cat sleeps on the bank .", encoding="utf-8")
-    assert message in " ".join(run("elmo", "explore", *options, code=1).split())
+    assert message in run("elmo", "explore", "page.html", *options, code=1)
     assert not Path("page.html").exists()
 
 
 # Predictions
+
+
+@pytest.mark.parametrize(("i", "n"), [(1.5, 3), (0, 0), (0, "3"), (None, 1), (4, 5)])
+def test_what_predict_words_refuses(i: Any, n: Any) -> None:
+    with pytest.raises(SettingsError, match=r"Expected a Doc, a whole number|i is 4, but the doc has 2 tokens"):
+        predict_words(spacy.blank("en")("A bank"), i, n)
+
+
+def test_predict_words_reads_the_sentence_of_the_token(model):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sentencizer")
+    two, one = nlp("It rains . The cat sat ."), nlp("The cat sat .")
+    assert predict_words(two, 4, model=model) == predict_words(one, 1, model=model)
 
 
 @pytest.mark.parametrize("i", [2, -5])
@@ -327,15 +301,6 @@ def test_predict_words_reads_the_sentence_without_the_word(model, i):
         order = np.argsort(-expected)[:5]
         assert [word for word, _ in got] == [language_model.words[k] for k in order]
         np.testing.assert_allclose([value for _, value in got], expected[order], rtol=1e-4)
-
-
-def test_predict_words_reads_the_sentence_of_the_token_and_refuses_places_outside(model):
-    nlp = spacy.blank("en")
-    nlp.add_pipe("sentencizer")
-    two, one = nlp("It rains . The cat sat ."), nlp("The cat sat .")
-    assert predict_words(two, 4, model=model) == predict_words(one, 1, model=model)
-    with pytest.raises(SettingsError, match="i is 4, but the doc has 4 tokens"):
-        predict_words(one, 4, model=model)
 
 
 def test_predict_prints_each_place(model):
@@ -366,10 +331,4 @@ def test_predict_fills_gaps(model, gap):
     [(("  ",), "TEXT is ' ', which has no words"), (("a", "--lang", "xx1"), "the language is 'xx1'")],
 )
 def test_what_predict_refuses(options: tuple[str, ...], message: str) -> None:
-    assert message in " ".join(run("elmo", "predict", *options, code=1).split())
-
-
-@pytest.mark.parametrize(("i", "n"), [(1.5, 3), (0, 0), (0, "3"), (None, 1)])
-def test_numbers_that_predict_words_refuses(i: Any, n: Any) -> None:
-    with pytest.raises(SettingsError, match=r"doc, i and n are Doc, .* Expected a Doc, a whole number"):
-        predict_words(spacy.blank("en")("A bank"), i, n)
+    assert message in run("elmo", "predict", *options, code=1)

@@ -1,13 +1,8 @@
 """spaCy's own commands on a pipeline with elmo."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -65,10 +60,9 @@ def listening(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("component", ["tagger", "ner"])
-def test_debug_model(listening: Path, component: str) -> None:
+def test_debug_model(listening: Path) -> None:
     gold = listening.parent / "gold.spacy"
-    command = ["debug", "model", listening, component, "-P2", "--paths.train", gold, "--paths.dev", gold]
+    command = ["debug", "model", listening, "ner", "-P2", "--paths.train", gold, "--paths.dev", gold]
     result = CliRunner().invoke(app, [str(argument) for argument in command])
     override = "--nlp.after_pipeline_creation", '{"@callbacks": "spacy-elmo.ReplaceListeners.v1"}'
     assert isinstance(result.exception, NotEmbeddedError)
@@ -111,10 +105,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained
 
 
-def settings(trained: Path, steps: int = 40) -> list[str]:
-    gold = str(trained / "gold.spacy")
-    paths = [f"--paths.train={gold}", f"--paths.dev={gold}"]
-    return [*paths, f"--training.max_steps={steps}", "--training.eval_frequency=20"]
+def settings(trained: Path) -> list[str]:
+    paths = [f"--paths.{name}={trained / 'gold.spacy'}" for name in ("train", "dev")]
+    return [*paths, "--training.max_steps=40", "--training.eval_frequency=20"]
 
 
 def test_it_has_learnt(trained: Path) -> None:
@@ -128,45 +121,8 @@ def test_it_has_learnt(trained: Path) -> None:
     assert "Low number of examples" in output  # which is why it exits with 1
 
 
-def test_assemble_from_sources(trained: Path) -> None:
-    source = str(trained / "out" / "model-best")
-    text = '[nlp]\nlang = "en"\npipeline = ["elmo", "ner"]\n\n[components]\n'
-    text += "".join(f'\n[components.{name}]\nsource = "{source}"\n' for name in ("elmo", "ner"))
-    (trained / "sourced.cfg").write_text(text, encoding="utf8")
-    run("assemble", str(trained / "sourced.cfg"), str(trained / "sourced"))
-    doc = spacy.load(trained / "sourced")("Bob sat on Ann")
-    assert [ent.text for ent in doc.ents] == ["Bob", "Ann"]
-
-
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # spaCy leaves it to the garbage collector to close its files
 def test_package(trained: Path) -> None:
     """An installed package brings us along."""
     run("package", trained / "out" / "model-best", trained, "--build", "none", "--name", "with_elmo")
     assert "spacy-elmo" in (trained / "en_with_elmo-0.0.0" / "meta.json").read_text(encoding="utf8")
-
-
-def weights_of(model: Path) -> list[Any]:
-    nlp = spacy.load(model)
-    nodes = [node for name in ("tagger", "ner") for node in nlp.get_pipe(name).model.walk()]
-    return [node.get_param(name).tobytes() for node in nodes for name in node.param_names if node.has_param(name)]
-
-
-def test_runs_that_share_a_cache(trained: Path) -> None:
-    """One is killed while it fills the file; two at once fill it and read it; a later one finds all: equal weights."""
-    cache = trained / "layers.cache"
-    more = [*settings(trained, 10), f"--components.elmo.cache_file={cache}"]
-
-    def start(name: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "spacy", "train", str(trained / "config.cfg"), "--output", str(trained / name)]
-        return subprocess.Popen([*command, *more], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-    killed = start("killed")
-    while not cache.exists() and killed.poll() is None:
-        time.sleep(0.05)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    both = [start("one"), start("two")]
-    assert [process.wait() for process in both] == [0, 0]
-    run("train", trained / "config.cfg", "--output", trained / "later", *more)
-    one, two, later = (weights_of(trained / name / "model-last") for name in ("one", "two", "later"))
-    assert one == two == later

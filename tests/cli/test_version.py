@@ -35,7 +35,7 @@ def test_the_versions_are_those_that_are_installed() -> None:
     [
         (State(True, "", ("AVX-512", "AMX")), "compiled loops yes instruction sets AVX-512, AMX"),
         (State(True, "", ()), "compiled loops yes instruction sets none: torch runs the LSTMs"),
-        (State(False, "not built", ()), "compiled loops no, not built; torch does the same"),
+        (State(False, "not built", ()), "compiled loops no; torch does the same compiled loops missing not built"),
     ],
 )
 def test_what_is_said_of_the_loops(found: State, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
