@@ -5,8 +5,8 @@ from functools import partial
 
 from spacy.tokens import Doc, Span
 
-from ..errors import SettingsError, shown
-from .types import SpanGetter, has_parts, is_whole, lines_of
+from ..errors import SettingsError, check_whole, shown
+from .types import SpanGetter, lines_of
 
 
 def build_windows(window: int = 250, overlap: int = 50) -> SpanGetter:
@@ -18,7 +18,7 @@ def build_windows(window: int = 250, overlap: int = 50) -> SpanGetter:
     window: number of words in each window. Whitespace tokens do not count.
     overlap: number of words that neighbouring windows share, from 0 to window - 1.
     """
-    _check(window, overlap)
+    _check(window, overlap, window)
     return partial(_get_windows, window=window, overlap=overlap)
 
 
@@ -60,45 +60,39 @@ def build_whole_doc() -> SpanGetter:
 # What the builders return is a partial of a function of the module, so that pipelines can be pickled.
 
 
-def _check(window: int, overlap: int, longest_sentence: int | None = None) -> None:
-    if not is_whole(window) or not is_whole(overlap) or window < 1 or not 0 <= overlap < window:
+def _check(window: int, overlap: int, longest_sentence: int) -> None:
+    check_whole(window=window, longest_sentence=longest_sentence)
+    check_whole(0, overlap=overlap)
+    if not overlap < window <= longest_sentence:
         raise SettingsError(
-            f"window is {shown(window)} and overlap is {shown(overlap)}. Expected whole numbers with window >= 1 "
-            "and 0 <= overlap < window."
-        )
-    if longest_sentence is not None and (not is_whole(longest_sentence) or longest_sentence < window):
-        raise SettingsError(
-            f"longest_sentence is {shown(longest_sentence)}. Expected a whole number, at least window, {window}."
+            f"window is {window}, overlap is {overlap} and longest_sentence is {longest_sentence}. Expected overlap < "
+            "window <= longest_sentence."
         )
 
 
-def _windows(doc: Doc, start: int, end: int, window: int, overlap: int) -> list[Span]:
-    """Return overlapping windows that cover the words of a doc from start to end."""
-    words = [i for i in range(start, end) if not doc[i].is_space]
-    last = max(1, len(words) - overlap)  # a window that began later would have no word of its own
-    spans = [words[first : first + window] for first in range(0, last if words else 0, window - overlap)]
-    return [doc[span[0] : span[-1] + 1] for span in spans]
-
-
-def _or_windows(spans: Iterable[Span], window: int, overlap: int, longest_sentence: int) -> list[Span]:
+def _divided(spans: Iterable[Span], window: int, overlap: int, longest: int) -> list[Span]:
+    """Return the spans, and overlapping windows in place of those of more than `longest` words."""
     result = []
     for span in spans:
-        if len(span) > longest_sentence and sum(not token.is_space for token in span) > longest_sentence:
-            result.extend(_windows(span.doc, span.start, span.end, window, overlap))
-        else:
+        words = [token.i for token in span if not token.is_space] if len(span) > longest else []
+        if len(words) <= longest:
             result.append(span)
+            continue
+        for first in range(0, len(words) - overlap, window - overlap):  # a later one would have no word of its own
+            part = words[first : first + window]
+            result.append(span.doc[part[0] : part[-1] + 1])
     return result
 
 
 def _get_windows(docs: Iterable[Doc], *, window: int, overlap: int) -> list[list[Span]]:
-    return [_windows(doc, 0, len(doc), window, overlap) for doc in docs]
+    return [_divided([doc[:]] if len(doc) else [], window, overlap, window) for doc in docs]
 
 
 def _get_sentences(docs: Iterable[Doc], *, window: int, overlap: int, longest_sentence: int) -> list[list[Span]]:
     return [
-        _or_windows(doc.sents, window, overlap, longest_sentence)
+        _divided(doc.sents, window, overlap, longest_sentence)
         if doc.has_annotation("SENT_START")
-        else _windows(doc, 0, len(doc), window, overlap)
+        else _divided([doc[:]] if len(doc) else [], window, overlap, window)
         for doc in docs
     ]
 
@@ -108,12 +102,12 @@ def _get_span_groups(
 ) -> list[list[Span]]:
     result = []
     for doc in docs:
-        if has_parts(doc, keys):
+        if any(key in doc.spans for key in keys):
             spans = [span for key in keys if key in doc.spans for span in doc.spans[key] if len(span)]
             spans.extend(_between(doc, spans))
         else:
             spans = [part for part in lines_of(doc, len(keys)) if len(part)]
-        result.append(_or_windows(spans, window, overlap, longest_sentence))
+        result.append(_divided(spans, window, overlap, longest_sentence))
     return result
 
 

@@ -1,6 +1,6 @@
 """Types at the boundary to spaCy and Thinc."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -27,11 +27,6 @@ def is_number(value: Any) -> TypeGuard[float]:
 def is_whole(value: Any) -> TypeGuard[int]:
     """Whether this is a whole number. True and False are none."""
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def has_parts(doc: Doc, keys: Sequence[str]) -> bool:
-    """Whether a doc has a span group under one of the keys."""
-    return any(key in doc.spans for key in keys)
 
 
 def lines_of(doc: Doc, count: int) -> list[Span]:

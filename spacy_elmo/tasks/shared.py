@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from ..errors import AnnotationError, LostAnnotationsWarning, SettingsError, UnknownLabelWarning, WeightsError, shown
 from ..inference.workers import run_apart, run_both
 from ..locks import Lock
-from ..models.types import has_parts, lines_of
+from ..models.types import lines_of
 
 Scorer = Callable[..., dict[str, Any]]  # examples -> scores
 _REGISTERING = Lock()  # of extensions: two threads may build pipelines
@@ -57,7 +57,7 @@ def make_doc(nlp: Language, texts: Sequence[str], keys: Sequence[str]) -> Doc:
 def texts_of(doc: Doc, keys: Sequence[str]) -> list[Span] | None:
     """Return a doc's spans under these keys, or without any the parts between line breaks; None: one has no words."""
     names = ", ".join(map(repr, keys))
-    if has_parts(doc, keys):
+    if any(key in doc.spans for key in keys):
         counts = [len(doc.spans[key]) if key in doc.spans else None for key in keys]
         if not {0, 1}.issuperset(counts):
             raise AnnotationError(
