@@ -8,6 +8,7 @@ beside the doc: nobody writes them, and they go with the doc. A listener reads w
 import keyword
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import product
 from typing import Any, NamedTuple, cast, overload
 from weakref import WeakKeyDictionary
 
@@ -20,7 +21,6 @@ from thinc.api import get_array_module
 from thinc.types import Floats1d, Floats2d, Floats3d, FloatsXd
 
 from ..errors import NotEmbeddedError, SettingsError, shown
-from ..locks import Lock
 from ..models.listener import Upstream
 
 Part = Doc | Span | Token
@@ -109,11 +109,10 @@ def _drop(doc: Doc, attr: str) -> None:
 def remove(doc: Doc, attr: str) -> None:
     """Remove all that is stored on the doc or held for it under attr."""
     _drop(doc, attr)
-    if doc.user_data:
-        suffixes = LAYERS, VECTORS, MIX, TOKENS, NOTHING
-        for start in _starts(doc, attr, *suffixes):
-            for suffix in suffixes:
-                doc.user_data.pop(key(attr, suffix, start), None)
+    suffixes = LAYERS, VECTORS, MIX, TOKENS, NOTHING
+    for start in _starts(doc, attr, *suffixes):
+        for suffix in suffixes:
+            doc.user_data.pop(key(attr, suffix, start), None)
 
 
 def _starts(doc: Doc, attr: str, *suffixes: str) -> set[int | None]:
@@ -148,15 +147,12 @@ ValuesOf = Callable[[Embedded, Any], Any]  # selects rows: returns *Shape:* (...
 
 def has_values(doc: Doc, *, attr: str) -> bool:
     """Whether layers or vectors are stored on the doc."""
-    stored = doc.user_data
-    if key(attr, LAYERS) in stored or key(attr, VECTORS) in stored:
-        return True
-    return bool(stored) and bool(_starts(doc, attr, LAYERS, VECTORS))
+    return bool(_starts(doc, attr, LAYERS, VECTORS))
 
 
 def is_not_stored(doc: Doc, attr: str) -> bool:
     """Whether a pipe with store = "none" has run on the doc, or on a part of it."""
-    return bool(doc.user_data) and bool(_starts(doc, attr, NOTHING))
+    return bool(_starts(doc, attr, NOTHING))
 
 
 def layers_of(part: Doc | Span, *, attr: str, copy: bool = True) -> Floats3d:
@@ -196,21 +192,13 @@ def mean_vector(part: Doc | Span, *, attr: str) -> Floats1d:
     return result
 
 
-def token_vector(token: Token, *, attr: str) -> Floats1d:
-    """Return the vector of a token, *Shape:* (width,), float32. Raises NotEmbeddedError as `vectors_of` does."""
-    return vectors_of(token.doc[token.i : token.i + 1], attr=attr)[0]
-
-
 def _read(part: Doc | Span, attr: str, values_of: ValuesOf) -> Any:
     """Return values of a part of a doc, whose tokens may have changed since it was embedded."""
-    doc, start, end = (part, 0, len(part)) if isinstance(part, Doc) else (part.doc, part.start, part.end)
+    span = part[:] if isinstance(part, Doc) else part
+    doc, rows = span.doc, slice(span.start, span.end)
     whole = _embedded(doc, attr, 0)
-    if (
-        whole is not None
-        and len(whole.tokens) == len(doc)
-        and (start == end or np.array_equal(whole.tokens[start:end], tokens_of(part)))
-    ):
-        return values_of(whole, slice(start, end))
+    if whole is not None and len(whole.tokens) == len(doc) and np.array_equal(whole.tokens[rows], tokens_of(span)):
+        return values_of(whole, rows)
     found = [_embedded(doc, attr, start) for start in _starts(doc, attr, TOKENS)]
     blocks = [block for block in found if block is not None]
     if not blocks:
@@ -219,11 +207,10 @@ def _read(part: Doc | Span, attr: str, values_of: ValuesOf) -> Any:
 
 
 def _embedded(doc: Doc, attr: str, start: int | None) -> Embedded | None:
-    """Return what is stored at a place in the text; None if there is nothing, or it is not complete."""
+    """Return what is stored at a place in the text; None if there is nothing."""
     parts: Any = [doc.user_data.get(key(attr, suffix, start)) for suffix in (TOKENS, LAYERS, MIX, VECTORS)]
     tokens, layers, weights, vectors = parts
-    values = layers if vectors is None else vectors
-    if tokens is None or values is None or (vectors is None and weights is None) or values.shape[-2] != len(tokens):
+    if tokens is None:
         return None
     if tokens.shape[1] == 2:  # version 0.1.0 stored no lengths
         tokens = np.pad(tokens, ((0, 0), (0, 1)))
@@ -245,13 +232,7 @@ def _not_embedded(doc: Doc, attr: str) -> NotEmbeddedError:
 
 
 def _follow(part: Doc | Span, attr: str, blocks: Sequence[Embedded], values_of: ValuesOf) -> Any:
-    """Return the values of the part's tokens, from the embedded tokens that have the same characters.
-
-    A token that is as it was has its own value. A token that was merged has the mean over its parts that are not
-    whitespace. A token that was split off has the value of the token that it is a part of.
-
-    Returns *Shape:* (..., tokens, width). Raises NotEmbeddedError if a token has no value, or has one in two blocks.
-    """
+    """Return the values of tokens: of merged ones the mean over their words, of split ones that of the whole."""
     doc, now = (part if isinstance(part, Doc) else part.doc), tokens_of(part)
     none = values_of(blocks[0], slice(0))
     columns: list[Any] = [None] * len(now)
@@ -351,31 +332,25 @@ def _set(part: Part, value: Any, *, attr: str) -> None:
 
 # by the suffix of the attribute's name
 READERS: dict[str, Callable[..., Any]] = {VECTORS: vectors_of, LAYERS: layers_of}
-_REGISTERING = Lock()  # two threads may build pipelines, and spaCy refuses an extension that is set
 
 
 def register(attr: str) -> None:
-    """Set the extensions for `attr` on Token, Span and Doc, unless they are set."""
+    """Set the extensions for `attr` on Token, Span and Doc. Raises SettingsError if the name can't be used."""
     if not attr.isidentifier():
         raise SettingsError(
             f"attr is {attr!r}. Expected a Python identifier, since it names the attributes doc._.{attr} and so on."
         )
     if keyword.iskeyword(attr) or attr.startswith("_") or hasattr(Underscore, attr):
         raise SettingsError(f"attr is {attr!r}, a name that spaCy or Python uses itself. Set attr to another name.")
-    missing = []
-    with _REGISTERING:
-        for owner in (Token, Span, Doc):
-            for suffix, read in READERS.items():
-                name = attr + suffix
-                if not owner.has_extension(name):
-                    missing.append((owner, name, read))
-                elif getattr(owner.get_extension(name)[2], "func", None) is not _get:
-                    raise SettingsError(
-                        f"attr is {attr!r}, but {owner.__name__}._.{name} was set by something else. Set attr to "
-                        "another name, or remove that extension."
-                    )
-        for owner, name, read in missing:
-            owner.set_extension(name, getter=partial(_get, attr=attr, read=read), setter=partial(_set, attr=attr))
+    for owner, (suffix, read) in product((Token, Span, Doc), READERS.items()):
+        name = attr + suffix
+        if owner.has_extension(name) and getattr(owner.get_extension(name)[2], "func", None) is not _get:
+            raise SettingsError(
+                f"attr is {attr!r}, but {owner.__name__}._.{name} was set by something else. Set attr to another "
+                "name, or remove that extension."
+            )
+        getter, setter = partial(_get, attr=attr, read=read), partial(_set, attr=attr)
+        owner.set_extension(name, getter=getter, setter=setter, force=True)
 
 
 # The hooks that make `.vector` and `.similarity` ELMo's
@@ -391,12 +366,11 @@ def set_vector_hooks(doc: Doc, attr: str) -> None:
         hooks["vector"] = partial(_vector, attr=attr)
         hooks["has_vector"] = partial(_has_vector, attr=attr)
         hooks["similarity"] = _similarity
-    for hooks in (doc.user_hooks, doc.user_token_hooks):
-        hooks["vector_norm"] = partial(_norm, attr=attr)
+    doc.user_hooks["vector_norm"] = partial(_norm, attr=attr)  # spaCy's would be that of the tokens' norms
 
 
 def _vector(part: Part, *, attr: str) -> Any:
-    return token_vector(part, attr=attr) if isinstance(part, Token) else mean_vector(part, attr=attr)
+    return _get(part, attr=attr, read=vectors_of) if isinstance(part, Token) else mean_vector(part, attr=attr)
 
 
 def _has_vector(part: Part, *, attr: str) -> bool:
@@ -408,8 +382,9 @@ def _has_vector(part: Part, *, attr: str) -> bool:
         return False
 
 
-def _norm(part: Part, *, attr: str) -> float:
-    return float((_vector(part, attr=attr) ** 2).sum() ** 0.5)
+def _norm(doc: Doc, *, attr: str) -> float:
+    vector: Any = mean_vector(doc, attr=attr)
+    return float((vector**2).sum() ** 0.5)
 
 
 def _similarity(part: Part, other: Part) -> float:
@@ -447,19 +422,16 @@ def restore_vectors(docs: Doc | Iterable[Doc], attr: str = "elmo") -> Doc | Iter
         are returned as they were given. Raises NotEmbeddedError if a doc has no vectors under attr.
     """
     register(attr)  # a process that only reads docs has no pipe that would have done this
-    if not isinstance(docs, Doc):
-        return _restored(docs, attr)
-    if not has_values(docs, attr=attr):
-        raise _not_embedded(docs, attr)
-    set_vector_hooks(docs, attr)
-    return docs
+    return _restored(docs, attr) if isinstance(docs, Doc) else (_restored(doc, attr) for doc in docs)
 
 
-def _restored(docs: Iterable[Doc], attr: str) -> Iterator[Doc]:
-    for doc in docs:
-        if not isinstance(doc, Doc):
-            raise SettingsError(f"restore_vectors was given {shown(doc)}. Expected a Doc, or a stream of docs.")
-        yield restore_vectors(doc, attr)
+def _restored(doc: Doc, attr: str) -> Doc:
+    if not isinstance(doc, Doc):
+        raise SettingsError(f"restore_vectors was given {shown(doc)}. Expected a Doc, or a stream of docs.")
+    if not has_values(doc, attr=attr):
+        raise _not_embedded(doc, attr)
+    set_vector_hooks(doc, attr)
+    return doc
 
 
 def tfhub_outputs(doc: Doc, attr: str = "elmo") -> dict[str, FloatsXd]:
