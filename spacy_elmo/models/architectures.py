@@ -98,11 +98,8 @@ def _with_writable_parameters(forward: Any, model: Tok2VecModel, X: list[Doc], i
 
 
 def _fit_width(width: int) -> EncoderModel:
-    """Build a layer: *Shape:* (tokens, any width) for each doc -> *Shape:* (tokens, width) for each doc.
-
-    An input of this width is returned unchanged, and the Linear layer then has no parameters. This is decided at
-    initialisation, because spaCy's embeddings do not know their width before.
-    """
+    """Build a layer: *Shape:* (tokens, any width) for each doc -> *Shape:* (tokens, width), the same if it fits."""
+    # the Linear layer then has no parameters. spaCy's embeddings do not know their width before they are initialised
     return Model("fit_width", _fit_forward, init=_fit_init, dims={"nO": width}, layers=[with_array(Linear(width))])
 
 

@@ -1,6 +1,6 @@
 """The biLM as a Thinc layer: docs -> all layers of every token."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,12 +13,12 @@ from spacy.tokens import Doc, Span
 from thinc.api import Model
 from thinc.types import Floats3d
 
-from ..errors import SettingsError, shown
+from ..errors import SettingsError, check_whole, shown
 from ..formats.characters import batch_to_ids_array
 from ..inference import CACHED_WORDS, Precision, token_batches
 from .shim import BiLMShim, read_saved, refusing_damage
 from .span_getters import build_sentences
-from .types import BiLMModel, SpanGetter, is_whole
+from .types import BiLMModel, SpanGetter
 
 NAME = "elmo_bilm"
 RowLayers = list[npt.NDArray[np.float32]]  # *Shape:* (layers, words, width) for each row
@@ -70,18 +70,10 @@ def build_bilm(
     Raises SettingsError if a setting cannot be used, and if stateful and trainable are both true. The biLM is looked
     for when it is first needed: a config may be that of a saved pipeline, which has its own weights.
     """
-    if get_spans is not None and not callable(get_spans):
-        raise SettingsError(
-            f"model.get_spans is {shown(get_spans)}. Expected a function of docs, such as spacy-elmo.sentences.v1 "
-            "makes."
-        )
     if stateful and trainable:
         raise SettingsError("model.stateful and model.trainable are both true. Set one of them to false.")
-    if width is not None and (not is_whole(width) or width < 1):
-        raise SettingsError(
-            f"width is {shown(width)} in spacy-elmo.BiLM.v1. Expected the width of the layers, a whole number, or "
-            "null: that of its files."
-        )
+    if width is not None:
+        check_whole(width=width)
     shim = BiLMShim(options_file, weight_file, precision, cached_words, bilm)
     return Model(
         NAME,
@@ -163,11 +155,10 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -
 
     once: whether each token is read only once, in the order of the doc: spans are cut where the one before ended.
     """
-    spans_of_docs = get_spans(docs)
-    if not isinstance(spans_of_docs, Iterable) or len(spans_of_docs := list(spans_of_docs)) != len(docs):
-        got = len(spans_of_docs) if isinstance(spans_of_docs, list) else shown(spans_of_docs)
+    spans_of_docs = list(get_spans(docs))
+    if len(spans_of_docs) != len(docs):
         raise SettingsError(
-            f"model.get_spans returned {got} lists of spans. Expected a list for each of the {len(docs)} docs."
+            f"model.get_spans returned {len(spans_of_docs)} lists of spans. Expected one for each of {len(docs)} docs."
         )
     rows = []
     for doc_index, (doc, spans) in enumerate(zip(docs, spans_of_docs)):

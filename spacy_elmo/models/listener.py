@@ -21,9 +21,9 @@ from spacy.tokens import Doc
 from thinc.api import Model, Optimizer
 from thinc.types import Floats3d
 
-from ..errors import ChangedBiLMWarning, ElmoError, NotEmbeddedError, SettingsError
-from .shim import bilm_shims
-from .types import BiLMModel, is_whole
+from ..errors import ChangedBiLMWarning, ElmoError, NotEmbeddedError, SettingsError, check_whole
+from .shim import BiLMShim, bilm_shims
+from .types import BiLMModel
 
 NAME = "elmo_listener"
 
@@ -40,11 +40,9 @@ def build_listener(width: int | None = None, upstream: str = "*") -> BiLMModel:
     NotEmbeddedError, which names the pipe and the attribute. The docs with which the model is initialised give zeros:
     no pipe has seen them yet.
     """
-    if width is not None and (not is_whole(width) or width < 1):
-        raise SettingsError(
-            f"width is {width!r} in spacy-elmo.Listener.v1. Expected null, or the width of the biLM, a whole number."
-        )
-    if not isinstance(upstream, str) or not upstream:
+    if width is not None:
+        check_whole(width=width)
+    if not upstream:
         raise SettingsError(
             f'upstream is {upstream!r} in spacy-elmo.Listener.v1. Expected the name of an elmo pipe, or "*".'
         )
@@ -256,22 +254,25 @@ class Upstream(ABC):
         """Note that the listener with this id needs the doc's layers no more."""
 
     @property
+    def shim(self) -> BiLMShim | None:
+        """The biLM; None if the model is of another kind."""
+        return next(iter(bilm_shims(self.model)), None) if self.model is not None else None
+
+    @property
     def width(self) -> int | None:
         """Width of the layers; None if a model of another kind does not tell."""
-        if self.model is None:
-            return None
-        return next((shim.options.width for shim in bilm_shims(self.model)), self.model.maybe_get_dim("nO"))
+        if self.shim is not None:
+            return self.shim.options.width
+        return None if self.model is None else self.model.maybe_get_dim("nO")
 
     @property
     def layers(self) -> int | None:
         """Number of layers, layer 0 included; None if the model is not a BiLM."""
-        shims = [] if self.model is None else bilm_shims(self.model)
-        return next((shim.options.layers for shim in shims), None)
+        return None if self.shim is None else self.shim.options.layers
 
     def fingerprint(self) -> str:
         """Return a digest of the biLM's weights; "" if the model is not a BiLM."""
-        shims = [] if self.model is None else bilm_shims(self.model)
-        return next((shim.compute_fingerprint() for shim in shims), "")
+        return "" if self.shim is None else self.shim.compute_fingerprint()
 
     def name_weights(self, listeners: Iterable[BiLMModel]) -> None:
         """Store the fingerprint of tuned weights in the listeners that were trained on them, before they are saved."""
@@ -316,7 +317,7 @@ class Step:
         self._ended = False
         self._optimizer: Optimizer | None = None
         for shim in bilm_shims(model):
-            shim.open_step(self._end_if_due)
+            shim.end_step = self._end_if_due
 
     def expect_gradient(self, listener: Hashable, docs: Sequence[Doc], attr: str) -> bool:
         """Note that the listener with this id reads the layers of docs, so that its gradient will follow.
@@ -376,7 +377,7 @@ class Step:
     def end(self) -> None:
         """Run the biLM's backward pass, if any listener has called back, and apply the optimizer, if it was given."""
         for shim in bilm_shims(self._model):
-            shim.open_step(None)
+            shim.end_step = None
         gradients, backprop, optimizer = self._gradients, self._backprop, self._optimizer
         self._ended, self.layers, self._gradients, self._optimizer = True, [], [], None
         self._backprop = None  # it holds arrays

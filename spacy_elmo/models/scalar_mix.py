@@ -8,8 +8,8 @@ import numpy as np
 from thinc.api import Model
 from thinc.types import Floats2d, Floats3d
 
-from ..errors import MIX_FINITE, SettingsError, shown
-from .types import is_number, is_whole
+from ..errors import MIX_FINITE, SettingsError, check_whole, shown
+from .types import is_number
 
 NAME = "scalar_mix"
 EPSILON = 1e-12  # added to the variance, as in bilm-tf, and in AllenNLP before 1.0
@@ -57,10 +57,8 @@ def build_scalar_mix(
 
     Raises SettingsError if a value is out of its range.
     """
-    if layers is not None and (not is_whole(layers) or layers < 1):
-        raise SettingsError(
-            f"layers is {layers!r}. Expected a whole number, 1 or more, or null: as many as the source gives."
-        )
+    if layers is not None:
+        check_whole(layers=layers)
     if layer_norm not in get_args(LayerNorm):
         raise SettingsError(f'layer_norm is {layer_norm!r}. Expected "none", "batch" or "token".')
     if not (is_number(dropout) and 0 <= dropout < 1):
@@ -124,7 +122,8 @@ def forward(
         return [xp.zeros(x.shape[1:], "f") for x in X], lambda dY: [xp.zeros_like(x) for x in X]
     if model.has_param("w") is None:
         _reset(model, len(X[0]))
-    weights, gamma = softmax(model), float(model.get_param("gamma")[0])
+    weights: Any = model.ops.softmax(model.get_param("w"))
+    gamma = float(model.get_param("gamma")[0])
     for x in X:
         if len(x) != len(weights):
             raise SettingsError(
@@ -156,14 +155,6 @@ def forward(
         return backprop_norm([xp.stack([gamma * share * d for share in shares]) for d in d_result])
 
     return result, backprop
-
-
-@np.errstate(under="ignore")
-def softmax(model: MixModel) -> Any:
-    """Return softmax(w), the weights of the layers, *Shape:* (layers,). w must have a value."""
-    w: Any = model.get_param("w")
-    exp = model.ops.xp.exp(w - w.max())
-    return exp / exp.sum()
 
 
 def _weighted_sum(shares: list[float], layers: Any) -> Any:

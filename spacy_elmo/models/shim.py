@@ -1,7 +1,6 @@
 """The Thinc shim that holds a biLM's weights. It reads their files when they are first needed, and saves no pickle."""
 
 import copy
-import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from thinc.api import Model, Optimizer, Shim
 from thinc.types import FloatsXd
 from thinc.util import get_torch_default_device, torch2xp, xp2torch
 
-from ..errors import ElmoError, SettingsError, WeightsError
+from ..errors import ElmoError, WeightsError, check_whole
 from ..formats.characters import TruncatedWords
 from ..formats.hdf5 import in_float16
 from ..formats.options import BiLMOptions
@@ -22,7 +21,6 @@ from ..formats.weights import check_arrays, expected_parameters
 from ..inference import CACHED_WORDS, Embedder, LayerCache, Precision, dtype_of
 from ..locks import Lock
 from ..modules import Arrays, BiLM, check_files, load_arrays, load_options
-from .types import is_whole
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,7 @@ class BiLMShim(Shim):
     The files are read when weights are first needed. A saved pipeline contains its weights and never reads them.
 
     use: what the elmo pipe decides that has this biLM.
+    end_step: what ends the open training step and applies its gradients; None: no step is open.
     truncated: counts the tokens that have more bytes than the biLM reads.
     """
 
@@ -58,10 +57,7 @@ class BiLMShim(Shim):
     ) -> None:
         super().__init__(None)
         check_files(options_file, weight_file, bilm)
-        if not is_whole(cached_words) or cached_words < 0:
-            raise SettingsError(
-                f"model.cached_words is {cached_words!r}. Expected a whole number, 0 or more; 0 caches no words."
-            )
+        check_whole(0, cached_words=cached_words)
         # the device of Thinc's ops at the time when the layer is built; other threads may have other ops
         self._device = get_torch_default_device()
         dtype_of(precision, self._device)
@@ -70,7 +66,7 @@ class BiLMShim(Shim):
         self.use = Use()
         self.truncated = TruncatedWords("the n of model.shims[0].truncated")
         self._embedder: Embedder | None = None  # None: the files have not been read
-        self._settle_step: Callable[[], None] | None = None
+        self.end_step: Callable[[], None] | None = None
         self._lock = Lock()
 
     @property
@@ -82,7 +78,7 @@ class BiLMShim(Shim):
     def load(self) -> Embedder:
         """Return the embedder. Read the files if there is none. Settles. Raises ElmoError if they can't be used."""
         with self._lock:
-            self.settle()
+            self._settle()
             if self._embedder is None:
                 self.set_weights(*load_arrays(self.options_file, self.weight_file, self.bilm))
             assert self._embedder is not None
@@ -107,29 +103,20 @@ class BiLMShim(Shim):
         with self._lock:
             return self.load().network()
 
-    def train_all(self) -> None:
-        """Let training reach all parts of the biLM. Settles."""
-        with self._lock:
-            self.load().bilm.requires_grad_(True)
-
-    def open_step(self, settle: Callable[[], None] | None) -> None:
-        """Set what ends the open training step and applies its gradients; None: the step is over."""
-        self._settle_step = settle
-
-    def settle(self) -> None:
-        """Apply the gradients of the open training step, if there is one."""
-        if self._settle_step is not None:
-            self._settle_step()
+    def _settle(self) -> None:
+        if self.end_step is not None:
+            self.end_step()
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Apply the gradients that backprop has summed, and clear them. Settles. An optimizer may be any callable."""
+        """Apply the gradients that backprop has summed, and clear them. Settles."""
         with self._lock:
-            self.settle()
+            self._settle()
             if self._embedder is not None:  # else it has never been run, so there are no gradients
                 self._update(self._embedder, optimizer)
 
     def _update(self, embedder: Embedder, optimizer: Optimizer) -> None:
-        of_thinc = isinstance(optimizer, Optimizer)
+        of_thinc = isinstance(optimizer, Optimizer)  # spaCy's rehearsal has a function in its place
+        l2 = optimizer.L2 if of_thinc else 0.0
         with embedder.lock:
             for name, parameter in embedder.bilm.named_parameters():
                 if parameter.grad is None:
@@ -143,18 +130,14 @@ class BiLMShim(Shim):
                     optimizer.averages[key] = weights.copy()
                 # No L2 for biases. The LSTM adds 1 to the stored bias of its forget gate, so L2 would pull the sum to
                 # 1, where it pulls to 0 in AllenNLP, which stores the sum.
-                l2 = optimizer.L2 if of_thinc else 0.0
-                if of_thinc and name.endswith("bias"):
-                    optimizer.L2 = 0.0
-                try:
-                    updated, _ = optimizer(key, weights, gradient, lr_scale=self.use.learn_rate_factor)
-                finally:
-                    if of_thinc:
-                        optimizer.L2 = l2
-                if updated is not weights:  # Thinc's optimizers write into `weights`, others may not
-                    parameter.data.copy_(xp2torch(updated, device=parameter.device))
+                if of_thinc:
+                    optimizer.L2 = 0.0 if name.endswith("bias") else l2
+                updated, _ = optimizer(key, weights, gradient, lr_scale=self.use.learn_rate_factor)
+                parameter.data.copy_(xp2torch(updated, device=parameter.device))
                 parameter.grad = None
                 embedder.changed()
+        if of_thinc:
+            optimizer.L2 = l2
 
     @contextmanager
     def use_params(self, params: Mapping[tuple[int, str], Any]) -> Iterator[None]:
@@ -183,7 +166,7 @@ class BiLMShim(Shim):
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the weights to the CPU (device_type "cpu") or to the GPU with this number ("gpu"). Settles."""
         with self._lock:
-            self.settle()
+            self._settle()
             self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
             if self._embedder is not None:
                 bilm, dtype = self._embedder.bilm.to(self._device), dtype_of(self.precision, self._device)
@@ -219,7 +202,7 @@ class BiLMShim(Shim):
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             self.load()  # a pickle contains the weights, as the result of to_bytes does
-            return self.__dict__ | {"_settle_step": None, "use": Use()}  # a copy has no part in the open step
+            return self.__dict__ | {"end_step": None, "use": Use()}  # a copy has no part in the open step
 
 
 def read_saved(data: object) -> tuple[BiLMOptions, Arrays]:
@@ -238,14 +221,11 @@ def read_saved(data: object) -> tuple[BiLMOptions, Arrays]:
 @contextmanager
 def refusing_damage() -> Iterator[None]:
     """Raise WeightsError in place of what damaged data raise, which may be of any class inside spaCy and Thinc."""
-    collects = gc.isenabled()
     try:
         yield
     except ElmoError:
         raise
     except Exception as error:
-        if collects:
-            gc.enable()  # srsly leaves it off if a message is damaged
         reason = error or type(error).__name__
         raise WeightsError(
             f"the saved biLM is damaged or incomplete ({reason}). Save the complete pipeline again."

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import srsly
 from spacy.language import Language
@@ -25,7 +25,6 @@ from thinc.types import Floats3d
 from ..errors import (
     MIX_FINITE,
     ElmoError,
-    NotEmbeddedError,
     OtherLanguageWarning,
     SettingsError,
     UnusedLayersWarning,
@@ -68,8 +67,6 @@ class ElmoPipe(TrainablePipe):
             raise SettingsError("model.stateful is true and frozen is false. Set stateful to false, or frozen to true.")
         check_whole(max_batch_tokens=max_batch_tokens)
         check_whole(0, cache_mb=cache_mb)
-        if store not in get_args(Store):
-            raise SettingsError(f"store is {store!r}. Expected one of {', '.join(get_args(Store))}.")
         if store == "none" and set_vectors:
             raise SettingsError(
                 'set_vectors is true, but store is "none", so .vector would have nothing to read. Set store to '
@@ -87,7 +84,6 @@ class ElmoPipe(TrainablePipe):
         self.max_batch_tokens, self.learn_rate_factor = max_batch_tokens, learn_rate_factor
         self.cache = LayerCache(cache_mb * 2**20, cache_file)
         self.upstream = DocLayers(name, attr, model)
-        self._warned_of_no_listener = False
         self._n_updates = 0
         self._listener_map: dict[str, list[BiLMModel]] = {}
         self._found_by: list[str] = []  # the elmo pipes before this one that have shown themselves since a linking
@@ -147,24 +143,14 @@ class ElmoPipe(TrainablePipe):
         return self.model.predict(list(docs))
 
     def set_annotations(self, docs: Iterable[Doc], scores: list[Floats3d]) -> None:
-        """Store what `predict` returned on the docs, or its mix; with store = "none", hold it for the listeners.
+        """Store what `predict` returned on the docs, or its mix. Hold the layers for the listeners, if they need that.
 
-        With store = "layers" the docs keep these arrays themselves.
+        Listeners read what is held with store = "none" and in a training step. With store = "layers" the docs keep
+        these arrays themselves.
         Issues an UnusedLayersWarning if store is "none" and there are no listeners.
         """
-        docs = list(docs)
-        self._annotate(docs, scores, held=self.store == "none")
-        if docs and self.store == "none" and not self.upstream.links and not self._warned_of_no_listener:
-            self._warned_of_no_listener = True
-            warnings.warn(
-                f'the pipe {self.name!r} has store = "none", but no component listens to it: what it computes '
-                'is dropped. Set store to "layers", or remove the pipe. This warning is given once.',
-                UnusedLayersWarning,
-                stacklevel=2,
-            )
-
-    def _annotate(self, docs: Sequence[Doc], scores: Sequence[Floats3d], *, held: bool) -> None:
-        """Store the layers or their mix, as `store` says. held: whether listeners read them beside the doc."""
+        docs, step = list(docs), self.upstream.step
+        held = self.store == "none" or (step is not None and step.layers is scores)
         self._relink()
         for doc, layers in zip(docs, scores, strict=True):
             parameters = self.scalar_mix_parameters
@@ -179,6 +165,13 @@ class ElmoPipe(TrainablePipe):
                 set_vector_hooks(doc, self.attr)
             if held:
                 hold(doc, self.attr, layers, [link.id for link in self.upstream.links])
+        if docs and self.store == "none" and not self.upstream.links:
+            warnings.warn(
+                f'the pipe {self.name!r} has store = "none", but no component listens to it: what it computes '
+                'is dropped. Set store to "layers", or remove the pipe.',
+                UnusedLayersWarning,
+                stacklevel=2,
+            )
 
     # Links with listeners: what spaCy calls is in spacy.ty.ListenedToComponent
 
@@ -204,11 +197,6 @@ class ElmoPipe(TrainablePipe):
 
     def find_listeners(self, component: Any) -> None:
         """Feed the listeners of a component that ask for this pipe. An elmo pipe is told that this one is before it."""
-        if component is self:
-            raise SettingsError(
-                f"{self.name!r} is twice in the pipeline: add_pipe(..., source=...) adds the same pipe, not a "
-                "copy. Remove one of them, or source the second from a pipeline that you load again."
-            )
         if isinstance(component, ElmoPipe):
             _refuse_same_attr(self.attr, self.name, component.attr)
             component._found_by.append(self.name)
@@ -264,7 +252,7 @@ class ElmoPipe(TrainablePipe):
         """Read the biLM's files, so that an ElmoError of these is raised before training. No examples are read."""
         self.model.initialize()
         for shim in bilm_shims(self.model):
-            shim.train_all()  # gradual unfreezing in an earlier training may have left out parts
+            shim.load().bilm.requires_grad_(True)  # gradual unfreezing in an earlier training may have left out parts
         for name, component in nlp.components if nlp is not None else []:
             if name in self._listener_map and isinstance(component, EntityLinker):
                 raise SettingsError(
@@ -294,11 +282,6 @@ class ElmoPipe(TrainablePipe):
         if self._n_updates % TRIM_EVERY == 0:
             trim()
         docs = [example.predicted for example in examples]
-        if self.store == "mix" and self.listeners:
-            raise NotEmbeddedError(
-                f"this doc has the mixed vectors under {self.attr!r} but not the layers, because the pipe has "
-                'store = "mix". Set store to "layers".'
-            )
         if self.frozen:
             self.cache.open()
         self._relink()
@@ -310,7 +293,7 @@ class ElmoPipe(TrainablePipe):
         # awaited are those of the last component, and those whose place in the pipeline is not known
         earlier = {link_of(listener) for listeners in list(self._listener_map.values())[:-1] for listener in listeners}
         self.upstream.step = Step(self.model, docs, [link.id for link in set(self.upstream.links) - earlier])
-        self._annotate(docs, self.upstream.step.layers, held=True)
+        self.set_annotations(docs, self.upstream.step.layers)
         return losses
 
     def finish_update(self, sgd: Optimizer) -> None:
@@ -344,32 +327,25 @@ class ElmoPipe(TrainablePipe):
             parts = srsly.msgpack_loads(bytes_data)
             if not isinstance(parts, dict) or not set(parts) <= {"cfg", "vocab", "model"}:
                 raise ValueError("it is no pipe")
-            self._load(parts, lambda vocab: vocab.from_bytes(parts["vocab"], exclude=exclude), exclude)
+            if "model" in parts and "model" not in exclude:
+                self._load_model(parts["model"])
+            if "vocab" in parts and "vocab" not in exclude:
+                self.vocab.from_bytes(parts["vocab"], exclude=exclude)
         return self
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
         """Load a biLM of any width that `to_disk` has saved. A damaged one raises WeightsError and changes nothing."""
         folder, exclude = Path(path), list(exclude)
         with refusing_damage():
-            parts: dict[str, Any] = {"vocab": folder / "vocab"}
             if "model" not in exclude:
-                file = folder / "model"
-                if file.exists() and not file.is_file():  # opening a pipe could wait for ever
-                    raise ValueError(f"{file} is a folder or a special file")
-                parts["model"] = file.read_bytes()
-            self._load(parts, lambda vocab: vocab.from_disk(parts["vocab"], exclude=exclude), exclude)
+                self._load_model((folder / "model").read_bytes())
+            if "vocab" not in exclude:
+                self.vocab.from_disk(folder / "vocab", exclude=exclude)
         return self
 
-    def _load(self, parts: dict[str, Any], load_vocab: Callable[[Vocab], object], exclude: Iterable[str]) -> None:
-        """Load the parts of a saved pipe, all or none. Its cfg is empty: the settings are those of the config."""
-        names = parts.keys() - set(exclude)
+    def _load_model(self, data: bytes) -> None:
         self.upstream.compared.clear()
-        if "vocab" in names:
-            load_vocab(Vocab())  # it raises here if the data are damaged, before anything of the pipe is changed
-        if "model" in names:
-            load_model(self.model, parts["model"])
-        if "vocab" in names:
-            load_vocab(self.vocab)
+        load_model(self.model, data)
 
     # Read-only properties
 
@@ -487,6 +463,27 @@ def make_elmo(
         cache_mb=cache_mb,
         cache_file=cache_file,
     )
+
+
+def elmo_pipes(pipeline: Iterable[tuple[str, Any]]) -> dict[str, ElmoPipe]:
+    """Return the elmo pipes of nlp.pipeline or nlp.components by name. Raises SettingsError if there is none."""
+    components = dict(pipeline)
+    pipes = {name: pipe for name, pipe in components.items() if isinstance(pipe, ElmoPipe)}
+    if not pipes:
+        raise SettingsError(
+            f"no elmo pipe; the pipeline has {', '.join(components) or 'no pipes'}. Expected one: give another "
+            'pipeline, or add the pipe with nlp.add_pipe("elmo").'
+        )
+    return pipes
+
+
+def chosen_pipe(pipes: dict[str, ElmoPipe], name: str | None, setting: str) -> str:
+    """Return the name of the pipe that the setting names; None: the only one. Raises SettingsError."""
+    if name is not None and name not in pipes:
+        raise SettingsError(f"{setting} is {shown(name)}. Expected the name of an elmo pipe: {', '.join(pipes)}.")
+    if name is None and len(pipes) > 1:
+        raise SettingsError(f"several elmo pipes, {', '.join(pipes)}. Expected the name of one of them as {setting}.")
+    return next(iter(pipes)) if name is None else name
 
 
 def _language_of(model: BiLMModel) -> str | None:

@@ -1,6 +1,5 @@
 """A vector for each text, by a pipeline."""
 
-import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,7 +13,7 @@ from tqdm import tqdm
 from ..errors import SettingsError, check_whole, shown
 from ..formats.vectors import of_length_1
 from .attributes import mean_vector
-from .elmo import ElmoPipe
+from .elmo import chosen_pipe, elmo_pipes
 
 
 def encode(
@@ -48,21 +47,21 @@ def encode(
         raise SettingsError(
             f"the pipeline is {shown(nlp)}. Expected what spacy.load or spacy.blank returns, then the texts."
         )
-    name, pipe = _find(nlp, elmo)
+    pipes = elmo_pipes(nlp.pipeline)
+    name = chosen_pipe(pipes, elmo, "elmo")
     alone = isinstance(texts, str | Doc)
     inputs = _checked([texts] if isinstance(texts, str | Doc) else texts)
     check_whole(batch_size=batch_size)
     docs = nlp.pipe(inputs, batch_size=batch_size, disable=nlp.pipe_names[nlp.pipe_names.index(name) + 1 :])
     # disable = None: the bar is hidden if stderr is not a terminal
-    hidden = None if show_progress_bar and sys.stderr else True
-    bar = tqdm(docs, total=len(inputs), unit=" texts", disable=hidden)
-    rows = [to_numpy(mean_vector(doc, attr=pipe.attr)) for doc in bar]
+    bar = tqdm(docs, total=len(inputs), unit=" texts", disable=None if show_progress_bar else True)
+    rows = [to_numpy(mean_vector(doc, attr=pipes[name].attr)) for doc in bar]
     if len(rows) < len(inputs):
         raise SettingsError(
             f"{len(rows)} docs came out of the pipeline for {len(inputs)} texts, because its error handler leaves "
             "out those that fail. Expected a doc for each text: remove the handler, or those texts."
         )
-    vectors: npt.NDArray[np.float32] = np.stack(rows) if rows else np.zeros((0, pipe.width or 0), np.float32)
+    vectors: npt.NDArray[np.float32] = np.stack(rows) if rows else np.zeros((0, pipes[name].width or 0), np.float32)
     found: Any = vectors[0] if alone else vectors
     if normalize_embeddings:
         found = of_length_1(found)
@@ -72,34 +71,10 @@ def encode(
 def _checked(texts: Iterable[str | Doc]) -> list[str | Doc]:
     if not isinstance(texts, Iterable) or isinstance(texts, Mapping) or hasattr(texts, "columns"):
         raise SettingsError(f"the texts are {shown(texts)}. Expected strings, as in a list; or one string or Doc.")
-    inputs: list[str | Doc] = []
-    for i, text in enumerate(texts):
+    inputs = list(texts)
+    for i, text in enumerate(inputs):
         if not isinstance(text, str | Doc):
             raise SettingsError(f"texts[{i}] is {shown(text)}. Expected a string or a Doc.")
-        try:
-            if isinstance(text, str):
-                text = str(text)  # spaCy refuses subclasses, as numpy has them
-                text.encode("utf8")
-            inputs.append(text)
-        except UnicodeEncodeError as error:
-            raise SettingsError(f"texts[{i}] has half a surrogate pair, no character. Change it.") from error
+        if isinstance(text, str):
+            inputs[i] = str(text)  # spaCy refuses subclasses, as numpy has them
     return inputs
-
-
-def _find(nlp: Language, elmo: str | None) -> tuple[str, ElmoPipe]:
-    pipes = {name: pipe for name, pipe in nlp.pipeline if isinstance(pipe, ElmoPipe)}
-    if not pipes:
-        raise SettingsError(
-            f"the pipeline has no elmo pipe that is enabled; it has {', '.join(nlp.pipe_names) or 'no pipes'}. "
-            'Expected one: add it with nlp.add_pipe("elmo").'
-        )
-    if elmo is not None and elmo not in pipes:
-        raise SettingsError(
-            f"elmo is {shown(elmo)}. Expected the name of an elmo pipe that is enabled: {', '.join(pipes)}."
-        )
-    if elmo is None and len(pipes) > 1:
-        raise SettingsError(
-            f"the pipeline has several elmo pipes. Expected the name of one of them as elmo: {', '.join(pipes)}."
-        )
-    name = next(iter(pipes)) if elmo is None else elmo
-    return name, pipes[name]

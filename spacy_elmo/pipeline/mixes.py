@@ -14,7 +14,7 @@ from ..errors import CommandError
 from ..formats.paths import expanded
 from ..models.listener import NAME as LISTENER
 from ..models.listener import link_of
-from ..models.scalar_mix import NAME, softmax
+from ..models.scalar_mix import NAME
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ def learned_mixes(nlp: Language) -> list[LearnedMix]:
         for number, (place, mix, source) in enumerate(found):
             if places.count(place) > 1:
                 place += f" {places[: number + 1].count(place)}"
-            arrays: Any = softmax(mix), mix.get_param("w"), mix.get_param("gamma")
-            weights, w, (gamma,) = (to_numpy(array).tolist() for array in arrays)
-            mixes.append(LearnedMix(name, place, source, weights, w, gamma))
+            weights: Any = to_numpy(mix.ops.softmax(mix.get_param("w")))
+            w, (gamma,) = (to_numpy(mix.get_param(parameter)).tolist() for parameter in ("w", "gamma"))
+            mixes.append(LearnedMix(name, place, source, weights.tolist(), w, gamma))
     return mixes
 
 
@@ -61,12 +61,11 @@ def _mixes(model: Model[Any, Any]) -> Iterator[tuple[str, Model[Any, Any], str]]
     """Yield the place, the layer and the source's name of each mix in a model."""
     nodes = list(model.walk(order="dfs_pre"))
     places: dict[int, str] = {}
+    sources: dict[int, str] = {}
     for node in nodes:
         for ref, place in (("elmo", "input"), ("output_elmo", "output")):
             if node.has_ref(ref):
                 places |= {id(mix): place for mix in node.get_ref(ref).walk() if mix.name == NAME}
-    sources: dict[int, str] = {}
-    for node in nodes:
         for before, after in zip(node.layers, node.layers[1:]):
             if after.name == NAME:
                 sources[id(after)] = link_of(before).name if before.name == LISTENER else "biLM"

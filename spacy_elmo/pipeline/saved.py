@@ -1,6 +1,7 @@
 """Saved pipelines: their elmo pipes, and the biLMs in these."""
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import spacy
@@ -8,15 +9,15 @@ from spacy import util
 from spacy.language import Language
 from spacy.util import is_package
 
-from ..errors import CommandError, ElmoError
+from ..errors import CommandError, ElmoError, SettingsError
 from ..formats.names import folders_of_packages, is_named
 from ..formats.options import BiLMOptions
 from ..formats.paths import expanded
 from ..inference.embedder import fingerprint_of
-from ..models.shim import BiLMShim, bilm_shims
+from ..models.shim import BiLMShim
 from ..modules import Arrays
 from ..modules.loading import EMBEDDED, OPTIONS, WEIGHTS
-from .elmo import ElmoPipe
+from .elmo import ElmoPipe, chosen_pipe, elmo_pipes
 
 
 def is_pipeline(model: str) -> bool:
@@ -58,17 +59,6 @@ def load_pipeline(pipeline: str) -> Language:
         raise _not_loaded(pipeline, error) from error
 
 
-def _load(pipeline: str) -> tuple[Language, dict[str, ElmoPipe]]:
-    nlp = load_pipeline(pipeline)
-    pipes = {name: pipe for name, pipe in nlp.components if isinstance(pipe, ElmoPipe)}
-    if not pipes:
-        raise CommandError(
-            f"{pipeline}: no elmo pipe; the pipeline has {', '.join(nlp.pipe_names) or 'no pipes'}. Expected one: "
-            'give another pipeline, or add the pipe with nlp.add_pipe("elmo") and save it.'
-        )
-    return nlp, pipes
-
-
 def pipeline_folder(pipeline: str) -> Path:
     """Return the folder of a saved pipeline, which may be that of a package."""
     return util.get_package_path(pipeline) if is_package(pipeline) else expanded(pipeline)
@@ -86,16 +76,18 @@ def load_tokenizer(pipeline: str) -> Language:
 
 def load_pipe(pipeline: str, name: str | None = None) -> tuple[Language, ElmoPipe]:
     """Return a saved pipeline and its elmo pipe of this name; None: it must have only one."""
-    nlp, pipes = _load(pipeline)
-    if name is not None and name not in pipes:
-        raise CommandError(
-            f"{pipeline}: --pipe is {name!r}. Expected the name of an elmo pipe of the pipeline: {', '.join(pipes)}."
-        )
-    if name is None and len(pipes) > 1:
-        raise CommandError(
-            f"{pipeline}: several elmo pipes, {', '.join(pipes)}. Expected the name of one of them with --pipe."
-        )
-    return nlp, pipes[next(iter(pipes)) if name is None else name]
+    nlp = load_pipeline(pipeline)
+    with _naming(pipeline):
+        pipes = elmo_pipes(nlp.components)
+        return nlp, pipes[chosen_pipe(pipes, name, "--pipe")]
+
+
+@contextmanager
+def _naming(pipeline: str) -> Iterator[None]:
+    try:
+        yield
+    except SettingsError as error:
+        raise CommandError(f"{pipeline}: {error}") from error
 
 
 def pipeline_weights(pipeline: str, name: str | None = None) -> tuple[BiLMOptions, Arrays]:
@@ -106,7 +98,9 @@ def pipeline_weights(pipeline: str, name: str | None = None) -> tuple[BiLMOption
 
 def pipeline_bilms(pipeline: str) -> list[tuple[str, BiLMOptions, str | None]]:
     """Return the name of each elmo pipe of a saved pipeline, its sizes, and the name of the known biLM it has."""
-    shims = {name: _shim_of(pipeline, pipe) for name, pipe in _load(pipeline)[1].items()}
+    nlp = load_pipeline(pipeline)
+    with _naming(pipeline):
+        shims = {name: _shim_of(pipeline, pipe) for name, pipe in elmo_pipes(nlp.components).items()}
     return [(name, shim.options, known_bilm(shim.options, shim.to_arrays())) for name, shim in shims.items()]
 
 
@@ -125,8 +119,8 @@ def known_bilm(options: BiLMOptions, arrays: Arrays) -> str | None:
 
 
 def _shim_of(pipeline: str, pipe: ElmoPipe) -> BiLMShim:
-    for shim in bilm_shims(pipe.model):
-        return shim
+    if pipe.upstream.shim is not None:
+        return pipe.upstream.shim
     raise CommandError(
         f"{pipeline}: the model of the pipe {pipe.name!r} holds no biLM. Expected one made by spacy-elmo.BiLM.v1: "
         "give another pipeline or pipe."

@@ -1,6 +1,5 @@
 """The Thinc layer on golden weights, and its gradient."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,11 +7,10 @@ import pytest
 import spacy
 import torch
 from pipelines import files, pipeline, shared
-from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.api import SGD
 
-from spacy_elmo.errors import OptionsError, SettingsError, TruncatedWordsWarning, WeightsError
+from spacy_elmo.errors import SettingsError, TruncatedWordsWarning
 from spacy_elmo.formats import batch_to_ids_array, read_options, read_weights
 from spacy_elmo.inference import Engine
 from spacy_elmo.models import bilm
@@ -21,8 +19,7 @@ from spacy_elmo.models.shim import BiLMShim, Use
 from spacy_elmo.models.span_getters import build_whole_doc, build_windows
 from spacy_elmo.modules import BiLM
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
-FILES = {"options_file": str(GOLDEN / "options.json"), "weight_file": str(GOLDEN / "weights.hdf5")}
+FILES = files("random_a")["model"]
 VOCAB = spacy.blank("xx").vocab
 WORDS = [["the", "bank", "of", "the", "river"], ["one"], ["a", "\n", "b"]]
 
@@ -73,12 +70,10 @@ def test_training_adds_the_gradients_of_one_torch_graph() -> None:
 
 
 def test_frozen_begin_update_leaves_no_gradient() -> None:
-    model = build_bilm(**FILES)
+    model: Any = build_bilm(**FILES)
     layers, backprop = model.begin_update(docs())
     backprop([np.ones_like(y) for y in layers])
-    shim = model.shims[0]
-    assert isinstance(shim, BiLMShim)
-    assert all(parameter.grad is None for parameter in shim.unfreeze().parameters())
+    assert all(parameter.grad is None for parameter in model.shims[0].unfreeze().parameters())
 
 
 def test_stateful_reads_the_sentences_of_a_doc_as_one_row() -> None:
@@ -139,27 +134,6 @@ def test_docs_own_their_layers() -> None:
         assert np.asarray(layers).flags.writeable
 
 
-def test_missing_files_name_the_setting() -> None:
-    with pytest.raises(OptionsError, match=r"gone/options\.json.*model\.options_file"):
-        build_bilm(options_file="gone/options.json", weight_file=FILES["weight_file"]).initialize()
-    with pytest.raises(WeightsError, match=r"gone\.hdf5.*model\.weight_file"):
-        build_bilm(options_file=FILES["options_file"], weight_file="gone.hdf5").predict(docs())
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"options_file": "x"}, "options_file is set, but weight_file is not"),
-        ({"weight_file": "x"}, r"weight_file is set, but options_file is not\. Set both .*, or neither"),
-        ({"get_spans": 3}, "model.get_spans is 3. Expected a function of docs"),
-        ({"stateful": True, "trainable": True}, "model.stateful and model.trainable"),
-    ],
-)
-def test_settings_that_do_not_go_together(settings: dict, message: str) -> None:
-    with pytest.raises(SettingsError, match=message):
-        build_bilm(**settings)
-
-
 def test_to_rows_is_the_transpose_of_to_docs() -> None:
     rng = np.random.default_rng(0)
     docs = [Doc(VOCAB, words=[*"abcdefg", "\n", *"hij"]), Doc(VOCAB, words=["x"])]
@@ -174,26 +148,18 @@ def test_to_rows_is_the_transpose_of_to_docs() -> None:
 WHOLE = {"get_spans": {"@span_getters": "spacy-elmo.whole_doc.v1"}}
 
 
-@pytest.fixture
-def batches(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
-    """Lengths of the sentences that each run of the biLM got."""
-    seen: list[list[int]] = []
-    run = Engine.run
-    monkeypatch.setattr(Engine, "run", lambda self, s, *a: (seen.append([len(w) for w in s]), run(self, s, *a))[1])
-    return seen
-
-
 @pytest.mark.slow
-def test_a_million_characters_without_a_sentence_end(batches: list[list[int]]) -> None:
+def test_a_long_text_without_a_sentence_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[list[int]] = []  # lengths of the sentences of each run
+    run = Engine.run
+    monkeypatch.setattr(Engine, "run", lambda self, s, *a: (batches.append([len(w) for w in s]), run(self, s, *a))[1])
     nlp = pipeline()
-    text = ("we sat on the bank of the river and looked at the water " * 20_000)[:1_000_000]
-    doc = nlp(text)
-    assert len(doc.text) == 1_000_000
+    doc = nlp("we sat on the bank of the river and looked at the water " * 2_000)
     assert max(sum(batch) for batch in batches) <= 8192
     assert {length for batch in batches for length in batch[:-1]} == {250}
     layers = doc._.elmo_layers
     assert layers.shape == (3, len(doc), 32)
-    for start in (0, 200, 100_000):  # each token's vector comes from the window where it stands furthest from an edge
+    for start in (0, 200, 10_000):  # each token's vector comes from the window where it stands furthest from an edge
         window = nlp(Doc(nlp.vocab, words=[token.text for token in doc[start : start + 250]]))
         np.testing.assert_allclose(layers[:, start + 25 : start + 225], window._.elmo_layers[:, 25:225], atol=1e-5)
 
@@ -219,12 +185,10 @@ def odd_spans(kind: str) -> object:
         "empty": lambda doc: [doc[0:0], doc[0:6], doc[6:6]],
         "none": lambda doc: [],
         "other doc": lambda doc: [Doc(doc.vocab, words=["x"] * 6)[:]],
-        "no spans": lambda doc: ["a"],
         "no list": lambda doc: 3,
         "reversed": lambda doc: [doc[3:6], doc[0:3]],
-        "nothing": lambda doc: None,
-    }[kind]
-    return lambda docs: None if kind == "nothing" else [chosen(doc) for doc in docs]
+    }
+    return lambda docs: [chosen[kind](doc) for doc in docs] if kind in chosen else []
 
 
 @pytest.mark.slow
@@ -239,16 +203,14 @@ def test_odd_spans_that_cover_the_doc(kind: str) -> None:
     np.testing.assert_allclose(got[:, chosen], np.concatenate(expected, 1)[:, chosen], rtol=0, atol=1e-5)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
         ("gap", "no span for token 2 \\('c'\\)"),
         ("none", "no span for token 0"),
         ("other doc", "Expected a list of its spans"),
-        ("no spans", "Expected a list of its spans"),
         ("no list", "returned 3 for a doc"),
-        ("nothing", "returned None lists of spans"),
+        ("nothing", "returned 0 lists of spans"),
     ],
 )
 @pytest.mark.parametrize("stateful", [False, True])
@@ -258,18 +220,14 @@ def test_odd_spans_that_are_refused(kind: str, message: str, stateful: bool) -> 
         nlp("a b c d e f")
 
 
-def embedded(nlp: Language, words: list[str]) -> np.ndarray:
-    return np.asarray(nlp(Doc(nlp.vocab, words=words))._.elmo_layers)
-
-
 def test_whitespace_is_not_shown_to_the_biLM() -> None:
     nlp = shared()
     words = [" ", "We", "\n\n", "sat", "\t", "\u3000", "down", ".", " \n"]
-    layers = embedded(nlp, words)
-    shown = [i for i, word in enumerate(words) if word.strip()]
-    np.testing.assert_allclose(layers[:, shown], embedded(nlp, ["We", "sat", "down", "."]), rtol=0, atol=1e-5)
-    hidden = [i for i in range(len(words)) if i not in shown]
-    assert not layers[:, hidden].any()
+    layers = nlp(Doc(nlp.vocab, words=words))._.elmo_layers
+    is_word = np.array([bool(word.strip()) for word in words])
+    plain = nlp(Doc(nlp.vocab, words=["We", "sat", "down", "."]))
+    np.testing.assert_allclose(layers[:, is_word], plain._.elmo_layers, rtol=0, atol=1e-5)
+    assert not layers[:, ~is_word].any()
 
 
 def test_a_getter_may_leave_out_whitespace() -> None:
@@ -291,39 +249,31 @@ def test_words_longer_than_the_biLM_reads_are_counted_and_said_once() -> None:
     np.testing.assert_allclose(docs[0]._.elmo_layers[0, 0], docs[0]._.elmo_layers[0, 1], atol=1e-6)
     nlp("x" * 49)  # no second warning
     assert elmo.n_truncated == 4
-    with pytest.warns(TruncatedWordsWarning):  # another pipe says it too, in its own name
-        pipeline()("x" * 49)
+    for use in (lambda nlp: nlp("x" * 60), lambda nlp: list(nlp.pipe(["a", "x" * 60]))):
+        with pytest.raises(TruncatedWordsWarning):  # it is an error in tests: another pipe says it too
+            use(pipeline())
 
 
-def test_truncated_words_in_overlapping_windows_count_once() -> None:
-    nlp = pipeline(model={"get_spans": {"@span_getters": "spacy-elmo.windows.v1", "window": 4, "overlap": 3}})
-    with pytest.warns(TruncatedWordsWarning):
-        nlp("a b c " + "x" * 60 + " d e f")
-    assert nlp.get_pipe("elmo").n_truncated == 1
-
-
-def test_the_warning_names_the_pipe_and_counts_docs_once_that_were_tried_again() -> None:
-    nlp = spacy.blank("xx")
-    nlp.add_pipe("elmo", name="mine", config=files("random_a", get_spans={"@misc": "refuses_bad.v1"}))
-    nlp.set_error_handler(lambda *_: None)
-    with pytest.warns(TruncatedWordsWarning, match=r"nlp\.get_pipe\('mine'\)\.n_truncated"):
-        docs = list(nlp.pipe(["x" * 60, "bad", "y" * 60]))
-    assert len(docs) == 2
-    assert nlp.get_pipe("mine").n_truncated == 2
-
-
-def test_where_the_warning_is_an_error_it_stays_one() -> None:
-    nlp = pipeline()
-    for use in (lambda: nlp("x" * 60), lambda: list(nlp.pipe(["a", "x" * 60]))):
-        with pytest.raises(TruncatedWordsWarning):
-            use()
+def test_words_of_overlapping_windows_and_of_docs_that_were_tried_again_count_once() -> None:
+    windows = {"@span_getters": "spacy-elmo.windows.v1", "window": 4, "overlap": 3}
+    for getter, texts in (
+        (windows, ["a b c " + "x" * 60 + " d e f"]),
+        ({"@misc": "refuses_bad.v1"}, ["x" * 60, "bad"]),
+    ):
+        nlp = spacy.blank("xx")
+        nlp.add_pipe("elmo", name="mine", config=files("random_a", get_spans=getter))
+        nlp.set_error_handler(lambda *_: None)
+        with pytest.warns(TruncatedWordsWarning, match=r"nlp\.get_pipe\('mine'\)\.n_truncated"):
+            assert len(list(nlp.pipe(texts))) == 1
+        assert nlp.get_pipe("mine").n_truncated == 1
 
 
 def test_stateful_reads_spans_in_the_docs_order() -> None:
-    getter = {"@misc": "odd_spans.v1", "kind": "reversed"}
-    nlp = pipeline(model={"get_spans": getter, "stateful": True})
-    words = list("abcdef")
-    doc = Doc(nlp.vocab, words=words, sent_starts=[True, False, False, True, False, False])
-    plain = pipeline(model={"stateful": True})
-    expected = plain(Doc(plain.vocab, words=words, sent_starts=[True, False, False, True, False, False]))
-    np.testing.assert_allclose(nlp(doc)._.elmo_layers, expected._.elmo_layers, rtol=0, atol=1e-5)
+    got, expected = (
+        nlp(Doc(nlp.vocab, words=list("abcdef"), sent_starts=[True, False, False] * 2))
+        for nlp in (
+            pipeline(model={"get_spans": {"@misc": "odd_spans.v1", "kind": "reversed"}, "stateful": True}),
+            pipeline(model={"stateful": True}),
+        )
+    )
+    np.testing.assert_allclose(got._.elmo_layers, expected._.elmo_layers, rtol=0, atol=1e-5)

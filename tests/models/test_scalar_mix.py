@@ -51,15 +51,11 @@ def test_values(norm: Any) -> None:
 @pytest.mark.parametrize("norm", ["token", "batch"])
 def test_epsilon_of_bilm_tf(norm: Any) -> None:
     """`tf.nn.batch_normalization(x, mean, variance, None, None, 1E-12)`, on values whose variance is as small."""
-    X = [(x * 1e-6).astype("f") for x in docs()[:1]]
-    got = build_scalar_mix(layer_norm=norm, scalar_mix_parameters=[0.0, 0.0, -1e10]).predict(X)[0]
-    rows = X[0].any((0, 2))
-    layers = X[0][:2, rows].astype(float)
-    axes = (2,) if norm == "token" else (1, 2)
-    mean = layers.mean(axes, keepdims=True)
-    expected = ((layers - mean) / np.sqrt(layers.var(axes, keepdims=True) + 1e-12)).mean(0)
-    np.testing.assert_allclose(got[rows], expected, atol=1e-5)
-    assert 0.3 < np.abs(expected).max() < 3
+    X = [(x * 1e-6).astype("f") for x in docs()]
+    got = build_scalar_mix(layer_norm=norm, scalar_mix_parameters=[0.0, 0.0, -1e10]).predict(X)
+    for one, want in zip(got, expected(X, [0.0, 0.0, -1e10], 1.0, norm)):
+        np.testing.assert_allclose(one, want, atol=1e-5)
+    assert 0.3 < np.abs(got[0]).max() < 3
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -134,30 +130,17 @@ def test_top_layer_only_is_not_trained() -> None:
     assert not dX[0][:2].any()
 
 
-def test_number_of_layers_comes_from_the_source() -> None:
-    mix = build_scalar_mix()
-    assert mix.has_param("w") is None
-    mix.initialize(X=docs(layers=5))
-    assert mix.get_param("w").shape == (5,)
-    assert mix.get_dim("nO") == 4
-
-
 def test_a_source_that_does_not_know_its_layers_yet() -> None:
     mix = build_scalar_mix()
     zeros = [np.zeros((0, 2, 4), "f")]
     mix.initialize(X=zeros)
     assert mix.predict(zeros)[0].shape == (2, 4)
     assert mix.has_param("w") is None
-    X = docs()
-    np.testing.assert_allclose(mix.predict(X)[0], X[0].mean(0), atol=1e-6)
-
-
-def test_initialising_again_starts_again() -> None:
-    mix = build_scalar_mix(scalar_mix_parameters=[1.0, 2.0, 3.0], gamma=0.5)
-    mix.set_param("w", mix.ops.asarray1f([9.0, 9.0, 9.0]))
-    mix.initialize(X=docs())
-    assert mix.get_param("w").tolist() == [1.0, 2.0, 3.0]
-    assert mix.get_param("gamma").tolist() == [0.5]
+    for layers in (3, 5):
+        X = docs(layers=layers)
+        mix.initialize(X=X)
+        assert (mix.get_param("w").shape, mix.get_dim("nO")) == ((layers,), 4)
+        np.testing.assert_allclose(mix.predict(X)[0], X[0].mean(0), atol=1e-6)
 
 
 def test_no_docs_and_empty_docs() -> None:
@@ -169,40 +152,29 @@ def test_no_docs_and_empty_docs() -> None:
     assert backprop(Y)[0].shape == (3, 0, 4)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
-def test_initial_weights_may_be_an_array(dtype: type) -> None:
-    mix = build_scalar_mix(scalar_mix_parameters=np.array([1, 0, -2], dtype))
-    assert mix.get_param("w").tolist() == [1.0, 0.0, -2.0]
-    mix.initialize(X=docs())
-    assert mix.get_param("w").tolist() == [1.0, 0.0, -2.0]
-    assert build_scalar_mix().from_bytes(mix.to_bytes()).get_param("w").tolist() == [1.0, 0.0, -2.0]
-    with pytest.raises(SettingsError, match="has 0 weights"):
-        build_scalar_mix(scalar_mix_parameters=np.zeros(0, dtype))
-
-
 def test_saved_parameters_and_settings_of_the_config() -> None:
-    saved = build_scalar_mix(scalar_mix_parameters=[1.0, 0.0, -1.0], gamma=2.0, dropout=0.5).to_bytes()
-    loaded = build_scalar_mix(dropout=0.1).from_bytes(saved)
-    assert loaded.get_param("w").tolist() == [1.0, 0.0, -1.0]
-    assert loaded.get_param("gamma").tolist() == [2.0]
+    mix = build_scalar_mix(scalar_mix_parameters=np.array([1, 0, -2]), gamma=2.0, dropout=0.5)
+    loaded = build_scalar_mix(dropout=0.1).from_bytes(mix.to_bytes())
     assert loaded.attrs["settings"].dropout == 0.1
+    mix.set_param("w", mix.ops.asarray1f([9.0, 9.0, 9.0]))
+    mix.initialize(X=docs())  # it starts again
+    for one in (mix, loaded):
+        assert one.get_param("w").tolist() == [1.0, 0.0, -2.0]
+        assert one.get_param("gamma").tolist() == [2.0]
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"layers": 0}, "layers is 0"),
-        ({"layers": 2.5}, "layers is 2.5"),
         ({"layer_norm": "layer"}, 'Expected "none", "batch" or "token"'),
         ({"dropout": 1.0}, "dropout is 1.0"),
+        ({"dropout": "0.1"}, "dropout is '0.1'. Expected a number"),
         ({"l2": -1.0}, "l2 is -1.0"),
-        ({"l2": float("nan")}, "l2 is nan"),
+        ({"l2": 10**400}, "l2 is 1000"),
         ({"gamma": float("inf")}, "gamma is inf"),
         ({"gamma": 1e300}, r"gamma is 1e\+300"),
-        ({"gamma": "1"}, "gamma is '1'"),
         ({"gamma": True}, "gamma is True"),
-        ({"l2": 10**400}, "l2 is 1000"),
-        ({"dropout": "0.1"}, "dropout is '0.1'. Expected a number"),
         ({"scalar_mix_parameters": [0.0, float("-inf")]}, "finite"),
         ({"scalar_mix_parameters": []}, "has 0 weights"),
         ({"scalar_mix_parameters": [0.0, 1.0], "layers": 3}, "has 2 weights, but layers is 3"),
@@ -221,7 +193,7 @@ def test_bad_input() -> None:
 
 
 @pytest.mark.parametrize("norm", NORMS)
-@pytest.mark.parametrize("w", [[-1e10, -1e10, 0.0], [-90.0, -745.0, 0.0], [-100.0, 0.0, -103.0]])
+@pytest.mark.parametrize("w", [[-1e10, -1e10, 0.0], [-90.0, -745.0, 0.0], [500.0, 499.0, -500.0]])
 def test_weights_next_to_zero_raise_nothing(norm: Any, w: list[float]) -> None:
     X = docs()
     mix = build_scalar_mix(layer_norm=norm, scalar_mix_parameters=w, gamma=1e-2, l2=0.1)
@@ -231,11 +203,3 @@ def test_weights_next_to_zero_raise_nothing(norm: Any, w: list[float]) -> None:
     for got, want in zip(Y, expected(X, w, 1e-2, norm)):
         np.testing.assert_allclose(got, want, atol=2e-6)
     assert all(np.isfinite(dx).all() for dx in dX)
-
-
-def test_large_weights_do_not_overflow() -> None:
-    (x,) = docs(lengths=(4,))
-    mix = build_scalar_mix(scalar_mix_parameters=[500.0, 499.0, -500.0])
-    mix.initialize(X=[x])
-    shares = np.array([1.0, np.exp(-1.0), 0.0]) / (1 + np.exp(-1.0))
-    np.testing.assert_allclose(mix.predict([x])[0], np.tensordot(shares, x, 1), rtol=1e-5, atol=1e-5)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import gc
 import pickle
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
-from pipelines import GOLDEN, pipeline
+from pipelines import GOLDEN
 from thinc.api import SGD
 
-from spacy_elmo.errors import SettingsError
-from spacy_elmo.formats.options import BiLMOptions
 from spacy_elmo.inference import Engine
 from spacy_elmo.inference.embedder import fingerprint_of
 from spacy_elmo.inference.linear import Precision, dtype_of
@@ -55,6 +52,8 @@ def test_reading_leaves_it_as_it_is(shim: BiLMShim, expected: dict[str, bytes]) 
     assert weights(shim) == expected
     assert shim.load() is embedder
     assert embedder.engine is engine
+    shim.to_device("cpu", -1)
+    assert weights(shim) == expected
 
 
 def test_options_are_known_before_any_weights_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,15 +61,6 @@ def test_options_are_known_before_any_weights_are_read(monkeypatch: pytest.Monke
     monkeypatch.setattr("spacy_elmo.models.shim.load_arrays", None)
     assert shim.options == load_bilm(*FILES).options
     assert shim._embedder is None
-
-
-def test_each_engine_caches_as_many_words_as_the_setting_says() -> None:
-    shim = BiLMShim(*FILES, cached_words=3)
-    for prepare in (shim.load, shim.unfreeze):
-        prepare()
-        words = shim.load().engine.words
-        shim.load().engine.run(SENTENCES)
-        assert (words.size, len(words)) == (3, 3)
 
 
 def test_a_network_owns_the_weights_alone(shim: BiLMShim, expected: dict[str, bytes]) -> None:
@@ -86,84 +76,58 @@ def test_a_network_owns_the_weights_alone(shim: BiLMShim, expected: dict[str, by
     assert weights(shim) == expected
 
 
-KEEPING: list[Callable[[BiLMShim], BiLMShim]] = [
-    lambda shim: BiLMShim(*FILES, shim.precision).from_bytes(shim.to_bytes()),
-    lambda shim: pickle.loads(pickle.dumps(shim)),
-    copy.deepcopy,
-    BiLMShim.copy,
-]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("way", KEEPING, ids=["bytes", "pickle", "deepcopy", "copy"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda shim: BiLMShim(*FILES, shim.precision).from_bytes(shim.to_bytes()),
+        lambda shim: pickle.loads(pickle.dumps(shim)),
+        BiLMShim.copy,
+    ],
+    ids=["bytes", "pickle", "copy"],
+)
 def test_saved_and_copied(shim: BiLMShim, expected: dict[str, bytes], way: Callable[[BiLMShim], BiLMShim]) -> None:
     other = way(shim)
-    for got, wanted in zip(other.load().engine.run(SENTENCES), shim.load().engine.run(SENTENCES), strict=True):
-        assert np.array_equal(got, wanted)
+    np.testing.assert_array_equal(vectors(other), vectors(shim))
     assert other.compute_fingerprint() == shim.compute_fingerprint()
     assert weights(other) == expected == weights(shim)
 
 
-def test_moved(shim: BiLMShim, expected: dict[str, bytes]) -> None:
-    shim.to_device("cpu", -1)
-    assert weights(shim) == expected
-
-
 @pytest.mark.slow
-def test_a_pipe_that_is_first_used_in_inference_mode() -> None:
-    nlp, text = pipeline(), "It was late."
-    with torch.inference_mode():
-        inside = nlp(text)._.elmo
-    assert np.array_equal(nlp(text)._.elmo, inside)
-    shim = nlp.get_pipe("elmo").model.shims[0]  # type: ignore[attr-defined]
-    assert shim.from_bytes(shim.to_bytes()).compute_fingerprint() == BiLMShim(*FILES).compute_fingerprint()
-
-
-@pytest.mark.slow
-def test_threads_get_one_engine(expected: dict[str, bytes]) -> None:
-    shim, found = BiLMShim(*FILES), []
-    threads = [threading.Thread(target=lambda: found.append(shim.load().engine)) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 4
+def test_threads_get_one_engine() -> None:
+    shim, barrier = BiLMShim(*FILES), threading.Barrier(4)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: (barrier.wait(60), shim.load().engine)[1], range(4)))
     assert len(set(map(id, found))) == 1
-    assert weights(shim) == expected
 
 
 def test_only_methods_settle() -> None:
     """A property changes nothing; whatever needs current weights first applies what a step has gathered."""
     shim, calls = BiLMShim(*FILES), []
-    shim.open_step(lambda: calls.append(1))
+    shim.end_step = lambda: calls.append(1)
     assert shim.options.dim
     assert not calls
     state: dict[tuple[int, str], np.ndarray] = {(shim.id, NAME): shim.to_arrays()[NAME]}
     methods: list[Callable[[], object]] = [
-        shim.settle, shim.load, shim.unfreeze, shim.to_arrays, shim.to_bytes, shim.compute_fingerprint,
-        shim.train_all, shim.copy, lambda: copy.deepcopy(shim), lambda: pickle.dumps(shim),
+        shim.load, shim.unfreeze, shim.to_arrays, shim.to_bytes, shim.compute_fingerprint, shim.copy,
         lambda: shim.finish_update(lambda *_, **__: None), lambda: shim.use_params(state).__enter__(),  # type: ignore
     ]  # fmt: skip
     for method in methods:
         calls.clear()
         method()
         assert calls, method
-    other = copy.deepcopy(shim)
-    shim.open_step(None)
     calls.clear()
-    for copied in (shim, other):  # an open step belongs to one shim alone
-        copied.load()
+    shim.end_step = None
+    shim.load()
     assert not calls
 
 
 def test_weights_that_came_in_inference_mode_can_be_trained() -> None:
     saved, shim = BiLMShim(*FILES).to_bytes(), BiLMShim(*FILES)
     with torch.inference_mode():
-        shim.from_bytes(saved)
-        shim.load().engine.run(SENTENCES)
-    shim.train_all()
-    assert all(parameter.requires_grad for parameter in shim.unfreeze().parameters())
-    assert not any(parameter.is_inference() for parameter in shim.unfreeze().parameters())
+        assert vectors(shim.from_bytes(saved)).any()
+    parameters = list(shim.unfreeze().parameters())
+    assert all(parameter.requires_grad and not parameter.is_inference() for parameter in parameters)
 
 
 def test_weights_that_float16_has_exactly_are_saved_in_it() -> None:
@@ -203,13 +167,12 @@ def assert_like(shim: BiLMShim, other: BiLMShim) -> None:
     assert shim.compute_fingerprint() == fresh.compute_fingerprint()
 
 
-@pytest.mark.parametrize("unfrozen", [False, True])
-def test_after_weights_were_loaded(shims: list[BiLMShim], unfrozen: bool) -> None:
+def test_after_weights_were_loaded(shims: list[BiLMShim]) -> None:
     first, second = shims
     before = vectors(first)
     first.from_bytes(second.to_bytes())
-    if unfrozen:
-        first.unfreeze()
+    assert_like(first, second)
+    first.unfreeze()
     assert_like(first, second)
     assert np.abs(vectors(first) - before).max() > 1e-3
 
@@ -255,32 +218,15 @@ def test_copies_have_ids_of_their_own(shims: list[BiLMShim]) -> None:
     assert len({shim.id for shim in (*shims, shims[0].copy(), shims[0].copy())}) == 4
 
 
-@pytest.mark.parametrize("cached_words", [-1, True, 2.0, "3", None])
-def test_numbers_of_words_that_can_not_be_cached(cached_words: Any) -> None:
-    with pytest.raises(SettingsError, match="cached_words"):
-        BiLMShim(*FILES, cached_words=cached_words)
-
-
-OPTIONS = BiLMOptions(
-    char_dim=4, filters=((1, 4),), n_highway=1, activation="relu", max_characters=50, dim=8, projection_dim=4,
-    n_layers=1, cell_clip=3.0, proj_clip=3.0, use_skip_connections=True,
-)  # fmt: skip
-
-
-def arrays() -> dict[str, np.ndarray]:
-    return {"a": np.arange(6, dtype=np.float32), "b": np.ones(6, np.float32)}
-
-
 def test_the_fingerprint_depends_on_options_names_and_values() -> None:
-    first = fingerprint_of(OPTIONS, arrays())
-    a, b = arrays().values()
+    options, a, b = load_bilm(*FILES).options, np.arange(6, dtype=np.float32), np.ones(6, np.float32)
+    first = fingerprint_of(options, {"a": a, "b": b})
     others = [
-        fingerprint_of(dataclasses.replace(OPTIONS, proj_clip=None), arrays()),
-        fingerprint_of(dataclasses.replace(OPTIONS, use_skip_connections=False), arrays()),
-        fingerprint_of(OPTIONS, {"a": b, "b": a}),
-        fingerprint_of(OPTIONS, {"a": a, "c": b}),
-        fingerprint_of(OPTIONS, {"a": a, "b": np.nextafter(b, np.float32(2))}),
+        fingerprint_of(dataclasses.replace(options, proj_clip=None), {"a": a, "b": b}),
+        fingerprint_of(options, {"a": b, "b": a}),
+        fingerprint_of(options, {"a": a, "c": b}),
+        fingerprint_of(options, {"a": a, "b": np.nextafter(b, np.float32(2))}),
     ]
-    assert len({first, *others}) == 6
-    assert fingerprint_of(OPTIONS, dict(reversed(arrays().items()))) == first
+    assert len({first, *others}) == 5
+    assert fingerprint_of(options, {"b": b, "a": a}) == first
     assert all(len(each) == 32 and int(each, 16) >= 0 for each in (first, *others))

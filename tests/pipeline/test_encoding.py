@@ -18,17 +18,13 @@ from spacy_elmo.errors import SettingsError
 TEXTS = ["He sat on the bank. It rained.", "", "A  bank's   rates", "  "]
 
 
-@pytest.fixture
-def nlp() -> Language:
-    return shared()
-
-
 @pytest.fixture(scope="module")
 def embedder(golden: Path) -> ElmoEmbedder:
     return ElmoEmbedder(golden / "random_a")
 
 
-def test_means_of_words(nlp: Language, embedder: ElmoEmbedder) -> None:
+def test_means_of_words(embedder: ElmoEmbedder) -> None:
+    nlp = shared()
     vectors = encode(nlp, TEXTS)
     assert vectors.dtype == np.float32
     for text, vector in zip(TEXTS, vectors):
@@ -36,10 +32,14 @@ def test_means_of_words(nlp: Language, embedder: ElmoEmbedder) -> None:
         expected = embedder.embed_sentence(words).astype(np.float64).mean(0).sum(0) / max(1, len(words))
         np.testing.assert_allclose(vector, expected, atol=1e-5)
     assert not vectors[[1, 3]].any()
-    for size in (1, np.int64(1)):
-        np.testing.assert_allclose(encode(nlp, TEXTS, batch_size=size), vectors, atol=1e-5)
+    np.testing.assert_allclose(encode(nlp, TEXTS, batch_size=np.int64(1)), vectors, atol=1e-5)
     np.testing.assert_allclose(encode(nlp, TEXTS[0]), vectors[0], atol=1e-5)
     assert encode(nlp, []).shape == (0, embedder.options.width)
+    np.testing.assert_array_equal(encode(nlp, np.array(TEXTS)), vectors)  # strings of numpy
+    tensor = encode(nlp, TEXTS, normalize_embeddings=True, convert_to_tensor=True)
+    assert isinstance(tensor, torch.Tensor)
+    np.testing.assert_allclose(tensor, F.normalize(torch.from_numpy(vectors), dim=1), atol=1e-6)
+    assert isinstance(encode(nlp, TEXTS[0], convert_to_numpy=False), torch.Tensor)
 
 
 def test_pipes_before_run_and_pipes_after_do_not() -> None:
@@ -68,57 +68,32 @@ def test_docs_and_a_mix_of_ones_own(embedder: ElmoEmbedder) -> None:
 def test_the_pipe_that_is_meant(golden: Path) -> None:
     nlp = pipeline()
     nlp.add_pipe("elmo", name="other", config={"attr": "other", "model": {"bilm": str(golden / "random_b")}})
-    with pytest.raises(SettingsError, match=r"several elmo pipes.*elmo, other"):
-        encode(nlp, TEXTS)
-    with pytest.raises(SettingsError, match=r"'third'.*elmo, other"):
-        encode(nlp, TEXTS, elmo="third")
+    for name, message in ((None, "several elmo pipes, elmo, other"), ("third", "'third'.*elmo, other")):
+        with pytest.raises(SettingsError, match=message):
+            encode(nlp, TEXTS, elmo=name)
     np.testing.assert_allclose(
         encode(nlp, TEXTS[2], elmo="other"), ElmoEmbedder(golden / "random_b").encode("A bank's rates"), atol=1e-5
     )
-    with pytest.raises(SettingsError, match=r"no elmo pipe.*no pipes"):
-        encode(spacy.blank("xx"), TEXTS)
-
-
-def test_arguments_of_sentence_transformers(nlp: Language) -> None:
-    expected = encode(nlp, TEXTS)
-    tensor = encode(nlp, TEXTS, normalize_embeddings=True, convert_to_tensor=True)
-    assert isinstance(tensor, torch.Tensor)
-    np.testing.assert_allclose(tensor, F.normalize(torch.from_numpy(expected), dim=1), atol=1e-6)
-    assert isinstance(encode(nlp, TEXTS[0], convert_to_numpy=False), torch.Tensor)
-
-
-def test_strings_of_numpy(nlp: Language) -> None:
-    np.testing.assert_array_equal(encode(nlp, np.array(TEXTS)), encode(nlp, TEXTS))
-    np.testing.assert_array_equal(encode(nlp, np.str_(TEXTS[0])), encode(nlp, TEXTS[0]))
 
 
 @pytest.mark.parametrize(
-    ("texts", "message"),
+    ("arguments", "message"),
     [
-        (None, "the texts are None"),
-        (b"a", r"texts\[0\] is 97"),
-        (3, "the texts are 3"),
-        (["a", None], r"texts\[1\] is None.*a string or a Doc"),
-        ([b"a"], r"texts\[0\] is b'a'"),
-        (["a", "\ud800"], r"texts\[1\] has half a surrogate pair"),
-        ([["a", "bank"]], r"texts\[0\] is \['a', 'bank'\]"),
+        ((shared(), None), "the texts are None"),
+        ((shared(), {"a": 1}), "the texts are {'a': 1}"),
+        ((shared(), b"a"), r"texts\[0\] is 97"),
+        ((shared(), ["a", None]), r"texts\[1\] is None.*a string or a Doc"),
+        ((shared(), [["a", "bank"]]), r"texts\[0\] is \['a', 'bank'\]"),
+        ((None, TEXTS), r"the pipeline is None. .* spacy\.load"),
+        ((TEXTS, "en"), r"the pipeline is .* spacy\.load"),
+        ((shared(), TEXTS, 0), "batch_size is 0"),
+        ((shared(), TEXTS, "3"), "batch_size is '3'"),
+        ((spacy.blank("xx"), TEXTS), "no elmo pipe; the pipeline has no pipes"),
     ],
 )
-def test_what_is_no_text(nlp: Language, texts: Any, message: str) -> None:
+def test_what_can_not_be_used(arguments: Any, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        encode(nlp, texts)
-
-
-@pytest.mark.parametrize("other", [None, "en", TEXTS])
-def test_what_is_no_pipeline(other: Any) -> None:
-    with pytest.raises(SettingsError, match=r"the pipeline is .* spacy\.load"):
-        encode(other, TEXTS)
-
-
-@pytest.mark.parametrize("size", [0, -1, 2.5, "3", None])
-def test_batch_sizes_that_can_not_be_used(nlp: Language, size: Any) -> None:
-    with pytest.raises(SettingsError, match="batch_size is"):
-        encode(nlp, TEXTS, batch_size=size)
+        encode(*arguments)
 
 
 def test_texts_that_fail() -> None:
