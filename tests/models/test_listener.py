@@ -2,19 +2,21 @@
 
 import logging
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import spacy
-from pipelines import files, pipeline
+from pipelines import GOLDEN, files, pipeline
 from spacy.tokens import DocBin
 from spacy.training.initialize import init_nlp
 from tasks import EMBEDS, ENCODES, TEXTS, WIDTH, add_task, elmo_block, examples, tok2vec, train, with_tasks
 from thinc.api import Config, Model
 
 from spacy_elmo.errors import ChangedBiLMWarning, NotEmbeddedError, SettingsError
+from spacy_elmo.formats import read_options, read_weights, write_weights
 from spacy_elmo.models.listener import build_listener
 
 TEXT = "Paris likes green ham"
@@ -67,8 +69,7 @@ def test_component_trains_saves_and_replaces(component: str, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("embed", EMBEDS)
-@pytest.mark.parametrize("encode", ENCODES)
+@pytest.mark.parametrize(("embed", "encode"), [*zip(EMBEDS, ENCODES), ("multi_hash", "none")])
 def test_embeddings_and_encoders(embed: str, encode: str, tmp_path: Path) -> None:
     nlp = with_tasks("tagger", block=tok2vec(embed, encode, output=True))
     if embed == "vectors":
@@ -123,31 +124,24 @@ def test_frozen_weights_do_not_change_and_spacy_has_nothing_to_warn_of(caplog: A
 def test_spacys_frozen_components() -> None:
     nlp = with_tasks("tagger")
     train(nlp, 1)
-    gold = examples(nlp)
     losses: dict[str, float] = {}
-    nlp.update(gold, exclude=["elmo"], annotates=["elmo"], losses=losses)
+    nlp.update(examples(nlp), exclude=["elmo"], annotates=["elmo"], losses=losses)
     assert losses["tagger"] > 0
-    with pytest.raises(NotEmbeddedError, match="annotating_components"):
-        nlp.update(gold, exclude=["elmo"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["disable", "exclude", "remove"])
-def test_without_the_pipe_an_error_names_it(how: str, tmp_path: Path) -> None:
+def test_without_the_pipe_an_error_names_it(tmp_path: Path) -> None:
     nlp = with_tasks("tagger")
     train(nlp, 1)
     nlp.to_disk(tmp_path)
-    if how == "remove":
-        other = spacy.load(tmp_path)
-        other.remove_pipe("elmo")
-    else:
-        other = spacy.load(tmp_path, **{how: "elmo"})
-    expected = "there is none before it" if how == "exclude" else "disabled, removed or comes later"
-    with pytest.raises(NotEmbeddedError, match=expected):
-        other("A text")
-    with nlp.select_pipes(disable="elmo"), pytest.raises(NotEmbeddedError, match=r"'elmo'.*doc\._\.elmo_layers"):
-        nlp("A text")
-    assert nlp("A text").has_annotation("TAG")
+    nlp.remove_pipe("elmo")
+    for other in (nlp, spacy.load(tmp_path, disable="elmo")):
+        with pytest.raises(
+            NotEmbeddedError, match=r"'elmo', but a doc has .*doc\._\.elmo_layers: .* is disabled, removed"
+        ):
+            other("A text")
+    with pytest.raises(NotEmbeddedError, match="there is none before it"):
+        spacy.load(tmp_path, exclude="elmo")("A text")
 
 
 def test_sample_docs_alone_get_zeros() -> None:
@@ -176,12 +170,11 @@ def test_a_listener_without_a_pipeline() -> None:
     docs = [spacy.blank("xx").make_doc(text) for text in TEXTS]
     model.initialize(X=docs)
     assert [(y.shape, y.any()) for y in model.predict(docs)] == [((len(doc), 32), False) for doc in docs]
-    with pytest.raises(NotEmbeddedError, match="there is none before it"):
-        model.predict([docs[0].copy()])
-    with pytest.raises(NotEmbeddedError, match="there is none before it"):
-        model.begin_update([docs[0].copy()])
-    with pytest.raises(NotEmbeddedError, match="there is none before it"):  # it would have no width
-        spacy.registry.resolve({"model": elmo_block()})["model"].initialize(X=docs)
+    no_width = spacy.registry.resolve({"model": elmo_block()})["model"]
+    other = [docs[0].copy()]
+    for use in (lambda: model.predict(other), lambda: model.begin_update(other), lambda: no_width.initialize(X=docs)):
+        with pytest.raises(NotEmbeddedError, match="there is none before it"):
+            use()
 
 
 @pytest.mark.parametrize(("golden", "width"), [("random_a", 32), ("random_b", 64)])
@@ -196,13 +189,6 @@ def test_without_a_width_it_is_that_of_the_pipe(golden: str, width: int, tmp_pat
 def test_width_that_is_given() -> None:
     nlp = with_tasks("tagger", block=tok2vec(output=True, width=WIDTH))
     assert nlp.get_pipe("tagger").model.get_ref("tok2vec").get_dim("nO") == 16 + WIDTH  # before any file is read
-    train(nlp, 1)
-
-
-def test_wrong_width() -> None:
-    nlp = with_tasks("tagger", block=tok2vec(width=64))
-    with pytest.raises(SettingsError, match=r"width is 64.*'elmo' gives 32.*before training set width to null"):
-        train(nlp, 1)
 
 
 def test_width_that_no_source_tells() -> None:
@@ -214,20 +200,6 @@ def test_width_that_no_source_tells() -> None:
     add_task(nlp, "tagger", tok2vec())
     with pytest.raises(SettingsError, match=r"width is null .* the pipe 'elmo' does not tell its width\. Set width"):
         nlp.initialize(lambda: examples(nlp))
-
-
-def test_wrong_upstream() -> None:
-    nlp = with_tasks("tagger", block=tok2vec(upstream="embedder"))
-    with pytest.raises(NotEmbeddedError, match="named 'embedder'"):
-        train(nlp, 1)
-
-
-def test_elmo_after_the_component() -> None:
-    nlp = spacy.blank("xx")
-    add_task(nlp, "tagger", tok2vec())
-    nlp.add_pipe("elmo", config=files("random_a"))
-    with pytest.raises(NotEmbeddedError, match="there is none before it"):
-        train(nlp, 1)
 
 
 def two_embedders(second: str = "random_b") -> Any:
@@ -283,47 +255,39 @@ def test_sourced_component(tmp_path: Path) -> None:
     other = with_tasks()
     other.add_pipe("tagger", source=spacy.load(tmp_path / "source"))
     assert output(other) == said
-    config: dict[str, Any] = {
-        "nlp": {"lang": "xx", "pipeline": ["tagger"]},
-        "components": {"tagger": {"source": str(tmp_path / "source"), "replace_listeners": ["model.tok2vec"]}},
-    }
-    standalone = spacy.blank("xx").from_config(config)
-    assert output(standalone) == said
-    standalone.to_disk(tmp_path / "standalone")
-    assert output(spacy.load(tmp_path / "standalone")) == said
-    both = {"elmo": {"source": str(tmp_path / "source")}, "tagger": {"source": str(tmp_path / "source")}}
-    whole = spacy.blank("xx").from_config({"nlp": {"lang": "xx", "pipeline": ["elmo", "tagger"]}, "components": both})
-    assert output(whole) == said
-    assert whole.get_pipe("elmo").listening_components == ["tagger"]
+    sourced = {"source": str(tmp_path / "source")}
+    for components in (
+        {"tagger": sourced | {"replace_listeners": ["model.tok2vec"]}},
+        {"elmo": sourced, "tagger": sourced},
+    ):
+        config = {"nlp": {"lang": "xx", "pipeline": list(components)}, "components": components}
+        nlp = spacy.blank("xx").from_config(config)
+        assert output(nlp) == said
+        nlp.to_disk(tmp_path / "saved")
+        assert output(spacy.load(tmp_path / "saved")) == said
 
 
 @pytest.mark.slow
 def test_swapped_bilm(tmp_path: Path) -> None:
     nlp = with_tasks("tagger")
     train(nlp, 2)
-    nlp.to_disk(tmp_path)
+    shutil.copytree(GOLDEN / "random_a", tmp_path / "other")
+    options = read_options(tmp_path / "other" / "options.json")
+    arrays = read_weights(tmp_path / "other" / "weights.hdf5", options)
+    arrays["char_cnn.embedding.weight"] = arrays["char_cnn.embedding.weight"] * 2
+    write_weights(tmp_path / "other" / "weights.hdf5", options, arrays)
 
     def swapped(config: dict[str, Any]) -> Any:
-        other = spacy.load(tmp_path)
-        other.remove_pipe("elmo")
-        other.add_pipe("elmo", first=True, config=config)
-        return other
+        nlp.remove_pipe("elmo")
+        nlp.add_pipe("elmo", first=True, config=config)
+        return nlp
 
     swapped(files("random_a"))(TEXT)  # the same one, from its files
     with pytest.raises(SettingsError, match="width is 32"):
         swapped({})(TEXT)
-    weights = tmp_path / "weights.hdf5"
-    original = files("random_a")["model"]
-    from spacy_elmo.formats import read_options, read_weights, write_weights
-
-    options = read_options(original["options_file"])
-    arrays = read_weights(original["weight_file"], options)
-    arrays["char_cnn.embedding.weight"] = arrays["char_cnn.embedding.weight"] * 2
-    write_weights(weights, options, arrays)
-    other = swapped({"model": {"options_file": original["options_file"], "weight_file": str(weights)}})
     with pytest.warns(ChangedBiLMWarning, match="'elmo' is not the one with which this component was trained"):
-        other(TEXT)
-    other(TEXT)  # said once
+        swapped({"model": {"bilm": str(tmp_path / "other")}})(TEXT)
+    nlp(TEXT)  # said once
 
 
 @pytest.mark.slow
@@ -351,16 +315,16 @@ def test_deep_in_a_chain() -> None:
 
 
 @pytest.mark.slow
-def test_bilm_of_its_own(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["tagger", "ner", "textcat"])
+def test_bilm_of_its_own(name: str, tmp_path: Path) -> None:
     block = tok2vec()
     block["elmo"]["source"] = {"@architectures": "spacy-elmo.BiLM.v1"} | files("random_a")["model"]
-    for name in ("tagger", "ner", "parser", "textcat"):
-        nlp = spacy.blank("xx")
-        add_task(nlp, name, block)
-        first = train(nlp, 1)[name]
-        assert train(nlp, 20)[name] < first
-        nlp.to_disk(tmp_path / name)
-        assert output(spacy.load(tmp_path / name)) == output(nlp)
+    nlp = spacy.blank("xx")
+    add_task(nlp, name, block)
+    first = train(nlp, 1)[name]
+    assert train(nlp, 20)[name] < first
+    nlp.to_disk(tmp_path)
+    assert output(spacy.load(tmp_path)) == output(nlp)
 
 
 def test_store_mix_has_no_layers_to_listen_to() -> None:
@@ -381,10 +345,7 @@ def test_processes_and_pickle() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [
-        *(({"width": width}, f"width is {width!r}") for width in (0, -1, True, 256.0, "256")),
-        ({"width": 2, "upstream": ""}, "upstream is ''"),
-    ],
+    [({"width": 0}, "width is 0"), ({"width": "256"}, "width is '256'"), ({"upstream": ""}, "''")],
 )
 def test_bad_settings_of_a_listener(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingsError, match=message):
@@ -397,7 +358,6 @@ def test_bad_settings_of_a_listener(settings: dict[str, Any], message: str) -> N
     [
         ["model.tok2vec.elmo.source", "model.tok2vec.output_elmo.source"],
         ["model.tok2vec", "model.tok2vec.output_elmo.source"],
-        ["model.tok2vec.elmo.source", "model.tok2vec"],
         ["model.tok2vec.elmo", "model.tok2vec.output_elmo"],
         ["model.tok2vec.elmo.source", "model.tok2vec.elmo.source"],
     ],
@@ -408,11 +368,9 @@ def test_any_paths_in_the_block_replace_its_listeners(paths: list[str], tmp_path
     said = output(nlp)
     nlp.replace_listeners("elmo", "tagger", paths)
     block = nlp.config["components"]["tagger"]["model"]["tok2vec"]
-    expected = tok2vec(output=True)
+    assert block.keys() == tok2vec().keys()
     for part in ("elmo", "output_elmo"):
-        expected[part]["source"] = nlp.get_pipe_config("elmo")["model"]
-        assert block[part]["source"] == expected[part]["source"]
-    assert block.keys() == expected.keys()
+        assert block[part]["source"] == nlp.get_pipe_config("elmo")["model"] | {"width": None}
     nlp.remove_pipe("elmo")
     nlp.to_disk(tmp_path)
     assert output(spacy.load(tmp_path)) == said

@@ -16,11 +16,7 @@ from tasks import add_task, elmo_block, examples, tok2vec, train, with_tasks
 from thinc.api import Config
 
 from spacy_elmo.errors import CommandError
-from spacy_elmo.pipeline.mixes import learned_mixes
-
-
-def mixes_of(nlp: Any, component: str) -> list[Any]:
-    return [node for node in nlp.get_pipe(component).model.walk() if node.name == "scalar_mix"]
+from spacy_elmo.pipeline.mixes import build_mix_logger, learned_mixes
 
 
 def test_components_and_places() -> None:
@@ -29,14 +25,16 @@ def test_components_and_places() -> None:
     own = tok2vec()
     own["elmo"]["source"] = {"@architectures": "spacy-elmo.BiLM.v1", "width": 32} | files("random_a")["model"]
     add_task(nlp, "ner", own)
+    add_task(nlp, "morphologizer", {"@layers": "concatenate.v1", "*": {"a": elmo_block(), "b": elmo_block()}})
     assert learned_mixes(nlp) == []  # nothing is initialised yet
     train(nlp, 1)
-    found = [(mix.component, mix.place, mix.source) for mix in learned_mixes(nlp)]
-    assert found == [
+    assert [(mix.component, mix.place, mix.source) for mix in learned_mixes(nlp)] == [
         ("tagger", "input", "*"),
         ("tagger", "output", "*"),
         ("senter", "mix", "elmo"),
         ("ner", "input", "biLM"),
+        ("morphologizer", "mix 1", "*"),
+        ("morphologizer", "mix 2", "*"),
     ]
 
 
@@ -58,14 +56,6 @@ def test_values() -> None:
         assert learned_mixes(nlp) == [first, second]
 
 
-@pytest.mark.slow
-def test_several_in_one_place() -> None:
-    block = {"@layers": "concatenate.v1", "*": {"a": elmo_block(), "b": elmo_block()}}
-    nlp = with_tasks("tagger", block=block)
-    train(nlp, 1)
-    assert [mix.place for mix in learned_mixes(nlp)] == ["mix 1", "mix 2"]
-
-
 def run(tmp_path: Path, logger: dict[str, Any]) -> str:
     """`spacy train` for some steps; what it prints."""
     nlp = with_tasks("tagger", block=tok2vec(output=True))
@@ -82,7 +72,7 @@ def run(tmp_path: Path, logger: dict[str, Any]) -> str:
 
 
 @pytest.mark.slow
-def test_logger_prints_the_mixes(tmp_path: Path, capsys: Any) -> None:
+def test_logger_prints_the_mixes(tmp_path: Path) -> None:
     printed = run(tmp_path, {"@loggers": "spacy-elmo.MixLogger.v1"})
     lines = [line for line in printed.splitlines() if "gamma" in line]
     assert len(lines) == 2 * 3
@@ -122,7 +112,7 @@ def test_logger_writes_and_wraps(tmp_path: Path) -> None:
     assert "tag_acc" in scores
 
 
-@pytest.mark.slow
 def test_a_path_that_can_not_be_written(tmp_path: Path) -> None:
+    logger = build_mix_logger(output_file=str(tmp_path / "none" / "x.jsonl"))
     with pytest.raises(CommandError, match="output_file"):
-        run(tmp_path, {"@loggers": "spacy-elmo.MixLogger.v1", "output_file": str(tmp_path / "none" / "x.jsonl")})
+        logger(with_tasks("tagger"), io.StringIO(), io.StringIO())
