@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import spacy
-from pipelines import files
+from pipelines import pipeline
+from spacy.language import Language
 from spacy.tokens import Doc
 from spacy.training import Example
 from tasks import train, with_tasks
@@ -33,9 +34,9 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return sentences
 
 
-def pipe_of(**config: Any) -> Any:
-    nlp = spacy.blank("xx")
-    return nlp, nlp.add_pipe("elmo", config=files("random_a", **config.pop("model", {})) | config)
+def pipe_of(**config: Any) -> tuple[Language, Any]:
+    nlp = pipeline(**config)
+    return nlp, nlp.get_pipe("elmo")
 
 
 def update(nlp: Any, pipe: Any, texts: list[str]) -> list[Any]:

@@ -12,7 +12,7 @@ from tasks import tok2vec, train, with_tasks
 from thinc.api import Config, NumpyOps, get_current_ops
 
 from spacy_elmo.errors import SettingsError
-from spacy_elmo.pipeline.callbacks import build_replace_listeners
+from spacy_elmo.pipeline.callbacks import build_numpy_gemm, build_replace_listeners
 
 NER = Path(__file__).parents[2] / "configs" / "ner_elmo.cfg"
 CALLBACK = {"@callbacks": "spacy-elmo.NumpyGemm.v1"}
@@ -51,12 +51,6 @@ def test_numpy_multiplies(tmp_path: Path) -> None:
     assert uses_blis(spacy.load(tmp_path / "saved")) == {False}
 
 
-def test_what_is_no_network_stays() -> None:
-    nlp = spacy.blank("xx")
-    nlp.add_pipe("sentencizer")
-    assert spacy.registry.callbacks.get("spacy-elmo.NumpyGemm.v1")()(nlp) is nlp
-
-
 @pytest.mark.slow
 def test_components_run_alone_and_say_the_same() -> None:
     nlp = with_tasks("tagger", "ner", block=tok2vec(output=True))
@@ -83,8 +77,10 @@ def test_a_component_that_was_trained_on_another_width_stays_as_it_was() -> None
     assert other.config.to_str() == before
 
 
-def test_without_listeners_nothing_happens() -> None:
+def test_pipelines_without_networks_or_listeners_stay() -> None:
     nlp = with_tasks()
-    nlp.add_pipe("tagger")
-    assert build_replace_listeners()(nlp).pipe_names == ["elmo", "tagger"]
-    assert build_replace_listeners()(spacy.blank("xx")).pipe_names == []
+    nlp.add_pipe("sentencizer")
+    for callback in (build_replace_listeners(), build_numpy_gemm()):
+        assert callback(nlp) is nlp
+        assert nlp.pipe_names == ["elmo", "sentencizer"]
+        assert callback(spacy.blank("xx")).pipe_names == []

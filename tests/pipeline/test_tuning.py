@@ -276,17 +276,17 @@ def test_gradual_unfreezing() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"start": -1}, "start is -1"), ({"every": 0}, "every is 0"), ({"unit": "day"}, "unit is")],
+    [
+        ({"start": -1}, "start is -1"),
+        ({"every": 0}, "every is 0"),
+        ({"unit": "day"}, "unit is 'day'"),
+        ({}, r"'elmo'.*frozen = false; there is none"),
+    ],
 )
-def test_bad_settings_of_unfreezing(settings: dict[str, Any], message: str) -> None:
+def test_unfreezing_that_can_not_be(settings: dict[str, Any], message: str) -> None:
+    nlp, unfreezing = with_tasks(), spacy.registry.callbacks.get("spacy-elmo.GradualUnfreezing.v1")
     with pytest.raises(SettingsError, match=message):
-        spacy.registry.callbacks.get("spacy-elmo.GradualUnfreezing.v1")(**settings)
-
-
-def test_unfreezing_what_is_frozen() -> None:
-    unfreeze = spacy.registry.callbacks.get("spacy-elmo.GradualUnfreezing.v1")()
-    with pytest.raises(SettingsError, match=r"'elmo'.*frozen = false; there is none"):
-        unfreeze(with_tasks("tagger"), {"step": 0, "epoch": 0})
+        unfreezing(**settings)(nlp, {"step": 0, "epoch": 0})
 
 
 @pytest.mark.slow
