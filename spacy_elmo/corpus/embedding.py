@@ -99,12 +99,18 @@ class Output(NamedTuple):
         elif self.format == "hdf5" and dtype != "float32":
             problem = f"dtype is {dtype}, but HDF5 in AllenNLP's layout is float32. Leave it out, or give another "
             problem += "format"
-        elif lang is not None and tokenized:
-            problem = f"lang is {shown(lang)}, but tokenized says that the words are separated by blanks, which needs "
-            problem += "no language. Expected one of the two: leave out --lang (lang), or leave out --tokenized "
-            problem += "(tokenized)"
         if problem:
             raise SettingsError(f"{problem}.")
+        check_tokenizer(lang, tokenized)
+
+
+def check_tokenizer(lang: str | None, tokenized: bool | None) -> None:
+    """Raise SettingsError if there is a language for a tokenizer, but words are separated by blanks."""
+    if lang is not None and tokenized:
+        raise SettingsError(
+            f"lang is {shown(lang)}, but tokenized says that the words are separated by blanks, which needs no "
+            "language. Expected one of the two: leave out --lang (lang), or leave out --tokenized (tokenized)."
+        )
 
 
 ENGINES = ("local", "ray")
