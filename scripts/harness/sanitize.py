@@ -41,8 +41,9 @@ from spacy_elmo.pretraining.workspace import Workspace
 
 ROOT = Path(__file__).parents[2]
 TILES = ROOT / "tests" / "kernels" / "emulated_tiles.h"
-TESTS = ["tests/kernels", "tests/inference/test_lstm.py", "tests/pretraining/test_lstm_amx.py"]
-TESTS += [f"tests/modules/test_{name}.py" for name in ("lstm_cell", "loops", "char_cnn", "softmax")]
+TESTS = ["tests/kernels", "tests/inference/test_lstm.py"]
+TESTS += [f"tests/pretraining/test_{name}.py" for name in ("lstm_amx", "scan", "softmax")]
+TESTS += [f"tests/modules/test_{name}.py" for name in ("lstm_cell", "loops", "char_cnn")]
 # they build libraries of their own, or load libraries that were not built
 SKIPPED = ("test_build.py", "test_loading.py")
 # -O1: each access that the source has is made and checked. -fno-sanitize-recover: a finding ends the process.

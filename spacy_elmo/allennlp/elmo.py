@@ -53,7 +53,9 @@ def from_allennlp(state_dict: dict[str, Tensor], prefix: str, ours_inside: bool)
 def _convert(state_dict: dict[str, Tensor], theirs: str, ours: str) -> None:
     """Replace one of AllenNLP's tensors; for one of a forward LSTM, that of the backward LSTM as well."""
     other = theirs.replace(".forward_layer_", ".backward_layer_")
-    if other not in state_dict:
+    if other not in state_dict or state_dict[other].shape != state_dict[theirs].shape:
+        return  # torch's error lists the names that stay
+    if other != theirs and not ours.endswith(".projection") and len(state_dict[theirs]) % 4:
         return
     tensor = state_dict.pop(theirs)
     if other != theirs:
@@ -180,6 +182,12 @@ class Elmo(nn.Module):
                 f"The parameters of Elmo: {error}. Expected some of: {', '.join(signature.parameters)}. For the "
                 "embedded biLM, set options_file and weight_file to null."
             ) from None
+        for name in arguments.keys() & {"requires_grad", "do_layer_norm", "keep_sentence_boundaries", "stateful"}:
+            if not isinstance(arguments[name], bool | int):  # AllenNLP makes bools of whole numbers, but not of texts
+                raise SettingsError(
+                    f"The parameter {name} of Elmo is {shown(arguments[name])}. Expected true or false."
+                )
+            arguments[name] = bool(arguments[name])
         return cls(**arguments)
 
     @property

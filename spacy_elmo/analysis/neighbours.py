@@ -190,6 +190,8 @@ def build_index(
                 vectors = _sentence_vector(layers, layer) if sentences else unit_vectors(layers, layer)
                 file.write(vectors.astype(kind.dtype).tobytes())
                 bar.update()
+            file.flush()
+            os.fsync(file.fileno())
         del corpus  # Windows renames no folder whose files are mapped
         with writing(target, CorpusError):
             (temporary / HEADER).write_text(json.dumps({"version": VERSION} | asdict(header), indent=2) + "\n")

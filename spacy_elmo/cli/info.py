@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 import typer
 from spacy.cli._util import Arg, import_code
 
-from ..errors import CommandError, ElmoError
+from ..errors import CommandError, ElmoError, WeightsError
 from ..formats.contents import OUTPUT, VECTORS_FILE, WEIGHTS, is_hdf5, kind_of, matrices_in, vectors_in
 from ..formats.hdf5 import MAX_BYTES, allowed_bytes
 from ..formats.names import GROUP, PUBLISHED, find_official, find_point, folders_of_packages, is_named
@@ -22,12 +23,20 @@ from ..formats.paths import refuse_address, sha256_of
 from ..formats.softmax import read_softmax
 from ..formats.vectors import INDEX_NAME
 from ..formats.weights import read_weights, readers_of
-from ..modules import loading
-from ..modules.loading import CARD, EMBEDDED
+from ..modules.loading import (
+    CARD,
+    EMBEDDED,
+    embedded_files,
+    find_bilm,
+    is_embedded,
+    refuse_other_names,
+    told_language,
+    warn_of_other_options,
+)
+from ..modules.loading import OPTIONS as OPTIONS_FILE
+from ..modules.loading import WEIGHTS as WEIGHTS_FILE
 from ..pipeline.attributes import LAYERS, TOKENS, VECTORS, key
 from ..pipeline.saved import is_pipeline, known_bilm, pipeline_bilms
-from ..pretraining.language_model import SOFTMAX, WORDS, check_sizes, has_softmax, refuse_new_run, softmax_folder
-from ..pretraining.vocabulary import read_words
 from ..text.stream import docs_in
 from . import shared
 from .console import msg
@@ -36,11 +45,18 @@ Rows = list[tuple[str, str]]
 OPTIONS, DOCS = "options", "docs"  # kinds of files, beside those of formats/contents.py
 # what a file may cost beside its values, and what machines that are slow decompress and check in a second
 _MORE_BYTES, _SECONDS, _BYTES_A_SECOND = 2**28, 30, 2**24
-_FILES = "options.json, weights.hdf5, embedded sentences (HDF5 or .spacy), folders, or names of biLMs or pipelines"
+_TOO_MUCH = (
+    "{path}: reading this file takes far more memory than its values need. It is damaged or made to do harm: get it "
+    "again from a place that you trust, and compare its SHA-256."
+)
 
 
 def info(
-    files: list[str] = Arg(..., metavar="FILES", help=_FILES),
+    files: list[str] = Arg(
+        ...,
+        metavar="FILES",
+        help="options.json, weights.hdf5, embedded sentences (HDF5 or .spacy), folders, or names of biLMs or pipelines",
+    ),
     code: shared.Code = None,
 ) -> None:
     """Show what files hold, or what is wrong with them.
@@ -63,7 +79,7 @@ def info(
                     msg.table([*_option_rows(options), ("model", model)])
             elif found.is_dir():
                 _show_package(name, found)
-                models.append([found / loading.OPTIONS, found / loading.WEIGHTS, *_softmax_of(name)])
+                models.append([found / OPTIONS_FILE, found / WEIGHTS_FILE, *_softmax_of(name)])
             else:
                 lone.append(found)
         except ElmoError as error:
@@ -78,11 +94,15 @@ def info(
 
 @contextmanager
 def _limits(paths: list[Path]) -> Iterator[None]:
-    """Limit what reading these files may take: memory, where Linux tells what is used now, and computing time."""
+    """Limit what reading these files may take: memory, where Linux tells what is used now, and computing time.
+
+    HDF5 may take gigabytes, or come to no end, on a file that is made to do harm. The system ends a process that has
+    used up its time, also inside of HDF5.
+    """
     if sys.platform == "win32":
         yield
         return
-    import resource  # HDF5 may take gigabytes, or come to no end, on a file that is made to do harm
+    import resource
 
     before = {kind: resource.getrlimit(kind) for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU)}
     # values are in memory at most twice, the second time dataset by dataset; then come chunks and checks of values
@@ -105,25 +125,31 @@ def _limits(paths: list[Path]) -> Iterator[None]:
 
 def _find(name: str) -> Path | None:
     """Return the file or the folder of a biLM that a name stands for; None if it is a saved pipeline."""
+    from ..pretraining.language_model import refuse_new_run
+
     refuse_address(name, CommandError)
     path = Path(name)
     if is_pipeline(name):
         return None
     if not path.is_dir() and (path.exists() or path.suffix in (".json", ".hdf5", ".h5", ".spacy")):
         return path  # if it is missing, its reader says so
-    folder = loading.find_bilm(name)
-    if any((folder / file).exists() for file in (loading.OPTIONS, loading.WEIGHTS)):
+    folder = find_bilm(name)
+    if any((folder / file).exists() for file in (OPTIONS_FILE, WEIGHTS_FILE)):
         return folder
     refuse_new_run(folder)
     if (path / "config.cfg").is_file():
         return None
-    loading.refuse_other_names(folder)
-    expected = "Expected the folder of a biLM, of a pretraining run or of a saved pipeline"
-    raise CommandError(f"{folder}: a folder without options.json and weights.hdf5, and without config.cfg. {expected}.")
+    refuse_other_names(folder)
+    raise CommandError(
+        f"{folder}: a folder without options.json and weights.hdf5, and without config.cfg. Expected the "
+        "folder of a biLM, of a pretraining run or of a saved pipeline."
+    )
 
 
 def _softmax_of(name: str) -> list[Path]:
     """Return the softmax of a biLM, or nothing. Raises ElmoError if the package of it can't be used."""
+    from ..pretraining.language_model import SOFTMAX, has_softmax, softmax_folder
+
     return [Path(softmax_folder(name) or "", SOFTMAX)] if has_softmax(name) else []
 
 
@@ -135,8 +161,8 @@ def _show_package(name: str, folder: Path) -> None:
         about = point.dist.metadata
         licence = next((about[key] for key in ("License-Expression", "License") if key in about), "not told")
         rows = [("distribution", about["Name"]), ("version", about["Version"]), ("licence", licence)]
-    if rows or loading.is_embedded(name):
-        rows.append(("language", loading.told_language(str(folder / loading.OPTIONS)) or "not told"))
+    if rows or is_embedded(name):
+        rows.append(("language", told_language(str(folder / OPTIONS_FILE)) or "not told"))
         if (folder / CARD).is_file():
             rows.append(("model card", str(folder / CARD)))
         msg.divider(f"{name}, package")
@@ -146,6 +172,14 @@ def _show_package(name: str, folder: Path) -> None:
 def _show_files(paths: list[Path]) -> bool:
     """Print the contents of files that belong together. Returns whether they can be used."""
     kinds = {path: _kind_of(path) for path in paths}
+    option_files = [str(path) for path, kind in kinds.items() if kind == OPTIONS]
+    has_weights = any(kind == WEIGHTS or isinstance(kind, ElmoError) for kind in kinds.values())
+    if len(option_files) > 1 and has_weights:
+        msg.fail(
+            f"{len(option_files)} options files were given with weights: {', '.join(option_files)}. Expected one "
+            "options file, and the weight files that belong to it; give several models as their folders."
+        )
+        return False
     usable = True
     options: BiLMOptions | None = None
     contents: Mapping[str, Any] = {}
@@ -153,28 +187,41 @@ def _show_files(paths: list[Path]) -> bool:
     for path, kind in sorted(kinds.items(), key=lambda item: item[1] != OPTIONS):
         msg.divider(str(path))
         rows: Rows = [("size", f"{path.stat().st_size:,} bytes")] if path.is_file() else []
-        problem: object = None
-        try:
-            if kind == OPTIONS:
-                contents = read_contents(path)
-                options = BiLMOptions.from_dict(contents, source=str(path))
-                warn_of_keys(contents, str(path))
-                found = _option_rows(options)
-                if WEIGHTS not in kinds.values():  # which tell the model
+        problem: Exception | None = None
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            try:
+                if isinstance(kind, ElmoError):
+                    raise kind
+                if kind == OPTIONS:
+                    contents = read_contents(path)
+                    options = BiLMOptions.from_dict(contents, source=str(path))
+                    warn_of_keys(contents, str(path))
+                    found = _option_rows(options)
+                elif kind == WEIGHTS and option_files and options is None:
+                    raise CommandError(
+                        f"{path}: not compared with its options, because they can't be read. Give a valid options.json "
+                        "with it."
+                    )
+                else:
+                    found = _rows(path, kind, options, contents)
+                sha256 = sha256_of(path)  # after the checks, since it takes long for a large file
+                if kind == OPTIONS and options is not None and not has_weights:  # which tell the model
                     found += [("model", _by_sizes(options)), *_reader_rows(options, contents, None)]
-            else:
-                found = _rows(path, kind, options, contents)
-            sha256 = sha256_of(path)  # after the checks, since it takes long for a large file
-            if kind == WEIGHTS and "model" not in dict(found):
-                found.append(("model", _model_of(options, sha256)))
-            rows += [("SHA-256", sha256), *found]
-        except (ElmoError, OSError) as error:
-            problem = error
-        except MemoryError:
-            problem = f"{path}: reading it takes far more memory than its values need. Damaged, or made to do harm: "
-            problem += "get it again from a place that you trust, and compare its SHA-256."
+                elif kind == WEIGHTS:
+                    if "model" not in dict(found):
+                        found.append(("model", _model_of(options, sha256)))
+                    if options is not None:
+                        warn_of_other_options(options, path)
+                rows += [("SHA-256", sha256), *found]
+            except (ElmoError, OSError) as error:
+                problem = error
+            except MemoryError:
+                problem = CommandError(_TOO_MUCH.format(path=path))
         if rows:
             msg.table(rows)
+        for warning in told:
+            msg.warn(warning.message)
         if problem is not None:
             msg.fail(problem)
             usable = False
@@ -183,13 +230,16 @@ def _show_files(paths: list[Path]) -> bool:
     return usable
 
 
-def _kind_of(path: Path) -> str:
-    """Return the kind of a file, by its content or else its name."""
+def _kind_of(path: Path) -> str | ElmoError:
+    """Return the kind of a file, by its content or else its name, or what is wrong with HDF5."""
     if path.suffix not in (".hdf5", ".h5") and not is_hdf5(path):
         return DOCS if path.suffix == ".spacy" else OPTIONS
-    with suppress(ElmoError, MemoryError):  # the reader of weights tells what is wrong
+    try:
         return kind_of(path)
-    return WEIGHTS
+    except ElmoError as error:
+        return error
+    except MemoryError:
+        return CommandError(_TOO_MUCH.format(path=path))
 
 
 def _option_rows(options: BiLMOptions) -> Rows:
@@ -232,17 +282,22 @@ def _rows(path: Path, kind: str, options: BiLMOptions | None, contents: Mapping[
     if options is None:
         return [(name, " x ".join(f"{size:,}" for size in shape)) for name, shape in matrices_in(path)]
     arrays = read_weights(path, options)
+    n_parameters = sum(array.size for array in arrays.values()) - options.char_dim  # row 0 is not in the file
     bilm = known_bilm(options, arrays)
-    loading.warn_of_other_options(options, path)
     return [
         ("weights", "all there, with the sizes of the options"),
+        ("parameters", f"{n_parameters:,}"),
         *_reader_rows(options, contents, arrays),
         *([("model", _named(bilm))] if bilm else []),
     ]
 
 
 def _model_of(options: BiLMOptions | None, sha256: str) -> str:
-    """Return the official biLM whose weights have this SHA-256, or else a biLM with these sizes."""
+    """Return the biLM whose weights have this SHA-256, or else the one with these sizes."""
+    for bilm, folder in (folders_of_packages() | {EMBEDDED: Path(embedded_files()[0]).parent}).items():
+        with suppress(OSError):
+            if sha256_of(folder / WEIGHTS_FILE) == sha256:
+                return _named(bilm)
     official = find_official(options, sha256)
     if official and official[1]:
         return f"the official {official[0].name} model, by the SHA-256 that is quoted for it"
@@ -259,9 +314,9 @@ def _by_sizes(options: BiLMOptions) -> str:
     """Return a biLM with these sizes: an official one, the embedded one, or one of an installed package."""
     if official := find_official(options):
         return f"the sizes of the official {official[0].name} model"
-    for bilm, folder in ({EMBEDDED: Path(loading.embedded_files()[0]).parent} | folders_of_packages()).items():
+    for bilm, folder in ({EMBEDDED: Path(embedded_files()[0]).parent} | folders_of_packages()).items():
         with suppress(ElmoError):
-            if read_options(folder / loading.OPTIONS) == options:
+            if read_options(folder / OPTIONS_FILE) == options:
                 return f"the sizes of {bilm}, and of others"
     return "a biLM of your own, not an official model"
 
@@ -288,6 +343,9 @@ def _docbin_rows(path: Path) -> Rows:
 
 def _softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
     """Return the sizes of a softmax, and of the vocabulary in the same folder. Raises ElmoError if they do not fit."""
+    from ..pretraining.language_model import WORDS
+    from ..pretraining.vocabulary import read_words
+
     arrays = read_softmax(path)
     n_words, width = arrays["weight"].shape
     words, told = path.with_name(WORDS), "not there: the softmax can't be used without its words"
@@ -295,7 +353,11 @@ def _softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
     if words.exists():
         expected = len(read_words(words)), expected[1]
         told = f"{expected[0]:,} words"
-    check_sizes((n_words, width), expected, str(path))
+    if (n_words, width) != expected:
+        raise WeightsError(
+            f"{path}: the softmax has {n_words:,} rows of {width} values. Expected a row for each of the vocabulary's "
+            f"{expected[0]:,} words, of {expected[1]} values, the biLM's projection_dim: use files of the same model."
+        )
     return [
         ("softmax", "one vector for each word"),
         ("words", f"{n_words:,}"),

@@ -251,6 +251,7 @@ class Manifest:
                 for path in (folder / SHARDS).glob("part-*"):
                     if re.fullmatch(r"part-\d{6,}\.\w+", path.name):  # others are the user's own
                         path.unlink()
+                (folder / SKIPPED).unlink(missing_ok=True)  # what it lists is of another run
             self._write_all()  # without a line that a killed command has not written to its end
             (folder / SHARDS).mkdir(exist_ok=True)
 

@@ -147,7 +147,8 @@ class TruncatedWords:
                     "given once."
                 )
                 warning = TruncatedWordsWarning(message, f"How many tokens were cut so far is in {self.where}.")
-                warnings.warn(warning, stacklevel=2)
+                # The empty registry: else Python would drop a warning that another counter gave in the same words.
+                warnings.warn_explicit(warning, None, __file__, 0, registry={})
             self.n += len(long)
 
     def __reduce__(self) -> "tuple[type[TruncatedWords], tuple[str]]":

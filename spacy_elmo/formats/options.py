@@ -281,7 +281,7 @@ def read_contents(path: str | os.PathLike[str]) -> Any:
     expected = "the options.json of a biLM"
     path = existing_file(path, expected, OptionsError)
     try:
-        return read_json(path, MAX_OPTIONS_BYTES)
+        return read_json(path, MAX_OPTIONS_BYTES, finite=False)  # the checks of the values name their keys
     except OSError as exc:
         raise OptionsError(FILE_UNREADABLE.format(path=path, reason=exc, expected=expected)) from exc
     except ValueError as exc:  # also raised for bytes that are not UTF-8, and for integers too long for Python

@@ -25,9 +25,11 @@ def name_of(source: str) -> str:
 
 
 def refuse_address(path: str | os.PathLike[str], error: type[ElmoError]) -> None:
-    """Raise `error` if a path of the user is an address such as s3://..., or is no path."""
+    """Raise `error` if a path of the user is an address such as s3://..., has a NUL character, or is no path."""
     if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
         raise error(f"{shown(path)} is no path. Expected text or a pathlib.Path: make bytes text with os.fsdecode.")
+    if "\0" in os.fspath(path):
+        raise error(f"{shown(os.fspath(path))} has a NUL character, which no path can have. Remove the character.")
     if _SCHEME.match(os.fspath(path)):
         raise error(
             f"{path}: an address on the network. Expected a file: this package downloads nothing by itself. "

@@ -8,10 +8,11 @@ from typing import Any, NoReturn
 from ..errors import shown
 
 
-def read_json(path: Path, limit: int) -> Any:
+def read_json(path: Path, limit: int, *, finite: bool = True) -> Any:
     """Return the value of a JSON file of at most `limit` bytes.
 
-    Raises OSError or ValueError with the reason, also for a key twice in one object and for what is no finite number.
+    Raises OSError or ValueError with the reason, also for a key twice in one object and, if finite, for
+    what is no finite number.
     """
     if path.exists() and not path.is_file():  # opening a pipe could wait for ever
         raise ValueError("it is a folder or a special file")
@@ -22,7 +23,10 @@ def read_json(path: Path, limit: int) -> Any:
     text = raw.decode("utf-8-sig")
     try:
         return json.loads(
-            text, object_pairs_hook=_refuse_duplicate_keys, parse_constant=_refuse_constant, parse_float=_finite
+            text,
+            object_pairs_hook=_refuse_duplicate_keys,
+            parse_constant=_refuse_constant if finite else None,
+            parse_float=_finite if finite else None,
         )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None

@@ -6,7 +6,7 @@ import sqlite3
 import struct
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from typing import Any
 
@@ -83,7 +83,7 @@ class LayerCache:
         if self._file is not None:
             self._file.read([])
 
-    def get(self, keys: Iterable[bytes]) -> dict[bytes, Layers]:
+    def get(self, keys: Sequence[bytes]) -> dict[bytes, Layers]:
         """Return the arrays of those keys that are in the cache, *Shape:* (layers, words, width), read-only.
 
         Raises CacheError if the file cannot be read.

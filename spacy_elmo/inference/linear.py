@@ -21,7 +21,8 @@ def has_bfloat16(device: torch.device) -> bool:
         # AMD's have it; NVIDIA's since Ampere
         return torch.version.hip is not None or torch.cuda.get_device_capability(device) >= (8, 0)
     if not CPUINFO.is_file():
-        return False
+        check = getattr(torch.cpu, "_is_avx512_bf16_supported", None)  # private to torch, of x86
+        return check is not None and bool(check()) and kernels.allows("avx512_bf16")
     with CPUINFO.open() as file:
         flags = set(file.read(8192).split())  # of the first core
     sets = {"bf16": "neon", "avx512_bf16": "avx512_bf16", "amx_bf16": "avx512_bf16"}  # by Linux's names

@@ -1,6 +1,6 @@
 """The biLM as a Thinc layer: docs -> all layers of every token."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -155,10 +155,11 @@ def rows_of(docs: Sequence[Doc], get_spans: SpanGetter, *, once: bool = False) -
 
     once: whether each token is read only once, in the order of the doc: spans are cut where the one before ended.
     """
-    spans_of_docs = list(get_spans(docs))
-    if len(spans_of_docs) != len(docs):
+    spans_of_docs = get_spans(docs)
+    if not isinstance(spans_of_docs, Iterable) or len(spans_of_docs := list(spans_of_docs)) != len(docs):
+        got = len(spans_of_docs) if isinstance(spans_of_docs, list) else shown(spans_of_docs)
         raise SettingsError(
-            f"model.get_spans returned {len(spans_of_docs)} lists of spans. Expected one for each of {len(docs)} docs."
+            f"model.get_spans returned {got} lists of spans. Expected a list for each of the {len(docs)} docs."
         )
     rows = []
     for doc_index, (doc, spans) in enumerate(zip(docs, spans_of_docs)):

@@ -42,7 +42,7 @@ def build_listener(width: int | None = None, upstream: str = "*") -> BiLMModel:
     """
     if width is not None:
         check_whole(width=width)
-    if not upstream:
+    if not isinstance(upstream, str) or not upstream:
         raise SettingsError(
             f'upstream is {upstream!r} in spacy-elmo.Listener.v1. Expected the name of an elmo pipe, or "*".'
         )

@@ -122,8 +122,7 @@ def forward(
         return [xp.zeros(x.shape[1:], "f") for x in X], lambda dY: [xp.zeros_like(x) for x in X]
     if model.has_param("w") is None:
         _reset(model, len(X[0]))
-    weights: Any = model.ops.softmax(model.get_param("w"))
-    gamma = float(model.get_param("gamma")[0])
+    weights, gamma = softmax(model), float(model.get_param("gamma")[0])
     for x in X:
         if len(x) != len(weights):
             raise SettingsError(
@@ -155,6 +154,13 @@ def forward(
         return backprop_norm([xp.stack([gamma * share * d for share in shares]) for d in d_result])
 
     return result, backprop
+
+
+@np.errstate(under="ignore")
+def softmax(model: MixModel) -> Any:
+    """Return softmax(w), the weights of the layers, *Shape:* (layers,). w must have a value."""
+    weights: Any = model.ops.softmax(model.get_param("w"))
+    return weights
 
 
 def _weighted_sum(shares: list[float], layers: Any) -> Any:

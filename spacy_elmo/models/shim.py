@@ -1,6 +1,7 @@
 """The Thinc shim that holds a biLM's weights. It reads their files when they are first needed, and saves no pickle."""
 
 import copy
+import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -130,14 +131,16 @@ class BiLMShim(Shim):
                     optimizer.averages[key] = weights.copy()
                 # No L2 for biases. The LSTM adds 1 to the stored bias of its forget gate, so L2 would pull the sum to
                 # 1, where it pulls to 0 in AllenNLP, which stores the sum.
-                if of_thinc:
-                    optimizer.L2 = 0.0 if name.endswith("bias") else l2
-                updated, _ = optimizer(key, weights, gradient, lr_scale=self.use.learn_rate_factor)
+                if of_thinc and name.endswith("bias"):
+                    optimizer.L2 = 0.0
+                try:
+                    updated, _ = optimizer(key, weights, gradient, lr_scale=self.use.learn_rate_factor)
+                finally:
+                    if of_thinc:
+                        optimizer.L2 = l2
                 parameter.data.copy_(xp2torch(updated, device=parameter.device))
                 parameter.grad = None
                 embedder.changed()
-        if of_thinc:
-            optimizer.L2 = l2
 
     @contextmanager
     def use_params(self, params: Mapping[tuple[int, str], Any]) -> Iterator[None]:
@@ -221,11 +224,14 @@ def read_saved(data: object) -> tuple[BiLMOptions, Arrays]:
 @contextmanager
 def refusing_damage() -> Iterator[None]:
     """Raise WeightsError in place of what damaged data raise, which may be of any class inside spaCy and Thinc."""
+    collects = gc.isenabled()
     try:
         yield
     except ElmoError:
         raise
     except Exception as error:
+        if collects:
+            gc.enable()  # srsly leaves it off if a message is damaged
         reason = error or type(error).__name__
         raise WeightsError(
             f"the saved biLM is damaged or incomplete ({reason}). Save the complete pipeline again."

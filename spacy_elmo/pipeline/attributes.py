@@ -210,7 +210,7 @@ def _embedded(doc: Doc, attr: str, start: int | None) -> Embedded | None:
     """Return what is stored at a place in the text; None if there is nothing."""
     parts: Any = [doc.user_data.get(key(attr, suffix, start)) for suffix in (TOKENS, LAYERS, MIX, VECTORS)]
     tokens, layers, weights, vectors = parts
-    if tokens is None:
+    if tokens is None or (layers is None and vectors is None) or (vectors is None and weights is None):
         return None
     if tokens.shape[1] == 2:  # version 0.1.0 stored no lengths
         tokens = np.pad(tokens, ((0, 0), (0, 1)))

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import srsly
 from spacy.language import Language
@@ -25,6 +25,7 @@ from thinc.types import Floats3d
 from ..errors import (
     MIX_FINITE,
     ElmoError,
+    NotEmbeddedError,
     OtherLanguageWarning,
     SettingsError,
     UnusedLayersWarning,
@@ -67,6 +68,8 @@ class ElmoPipe(TrainablePipe):
             raise SettingsError("model.stateful is true and frozen is false. Set stateful to false, or frozen to true.")
         check_whole(max_batch_tokens=max_batch_tokens)
         check_whole(0, cache_mb=cache_mb)
+        if store not in get_args(Store):
+            raise SettingsError(f"store is {store!r}. Expected one of {', '.join(get_args(Store))}.")
         if store == "none" and set_vectors:
             raise SettingsError(
                 'set_vectors is true, but store is "none", so .vector would have nothing to read. Set store to '
@@ -197,6 +200,11 @@ class ElmoPipe(TrainablePipe):
 
     def find_listeners(self, component: Any) -> None:
         """Feed the listeners of a component that ask for this pipe. An elmo pipe is told that this one is before it."""
+        if component is self:
+            raise SettingsError(
+                f"{self.name!r} is twice in the pipeline: add_pipe(..., source=...) adds the same pipe, not a "
+                "copy. Remove one of them, or source the second from a pipeline that you load again."
+            )
         if isinstance(component, ElmoPipe):
             _refuse_same_attr(self.attr, self.name, component.attr)
             component._found_by.append(self.name)
@@ -282,6 +290,11 @@ class ElmoPipe(TrainablePipe):
         if self._n_updates % TRIM_EVERY == 0:
             trim()
         docs = [example.predicted for example in examples]
+        if self.store == "mix" and self.listeners:
+            raise NotEmbeddedError(
+                f"this doc has the mixed vectors under {self.attr!r} but not the layers, because the pipe has "
+                'store = "mix". Set store to "layers".'
+            )
         if self.frozen:
             self.cache.open()
         self._relink()
@@ -327,25 +340,32 @@ class ElmoPipe(TrainablePipe):
             parts = srsly.msgpack_loads(bytes_data)
             if not isinstance(parts, dict) or not set(parts) <= {"cfg", "vocab", "model"}:
                 raise ValueError("it is no pipe")
-            if "model" in parts and "model" not in exclude:
-                self._load_model(parts["model"])
-            if "vocab" in parts and "vocab" not in exclude:
-                self.vocab.from_bytes(parts["vocab"], exclude=exclude)
+            self._load(parts, lambda vocab: vocab.from_bytes(parts["vocab"], exclude=exclude), exclude)
         return self
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> "ElmoPipe":
         """Load a biLM of any width that `to_disk` has saved. A damaged one raises WeightsError and changes nothing."""
         folder, exclude = Path(path), list(exclude)
         with refusing_damage():
+            parts: dict[str, Any] = {"vocab": folder / "vocab"}
             if "model" not in exclude:
-                self._load_model((folder / "model").read_bytes())
-            if "vocab" not in exclude:
-                self.vocab.from_disk(folder / "vocab", exclude=exclude)
+                file = folder / "model"
+                if file.exists() and not file.is_file():  # opening a pipe could wait for ever
+                    raise ValueError(f"{file} is a folder or a special file")
+                parts["model"] = file.read_bytes()
+            self._load(parts, lambda vocab: vocab.from_disk(parts["vocab"], exclude=exclude), exclude)
         return self
 
-    def _load_model(self, data: bytes) -> None:
+    def _load(self, parts: dict[str, Any], load_vocab: Callable[[Vocab], object], exclude: Iterable[str]) -> None:
+        """Load the parts of a saved pipe, all or none. Its cfg is empty: the settings are those of the config."""
+        names = parts.keys() - set(exclude)
         self.upstream.compared.clear()
-        load_model(self.model, data)
+        if "vocab" in names:
+            load_vocab(Vocab())  # it raises here if the data are damaged, before anything of the pipe is changed
+        if "model" in names:
+            load_model(self.model, parts["model"])
+        if "vocab" in names:
+            load_vocab(self.vocab)
 
     # Read-only properties
 

@@ -77,4 +77,8 @@ def _checked(texts: Iterable[str | Doc]) -> list[str | Doc]:
             raise SettingsError(f"texts[{i}] is {shown(text)}. Expected a string or a Doc.")
         if isinstance(text, str):
             inputs[i] = str(text)  # spaCy refuses subclasses, as numpy has them
+            try:
+                text.encode("utf8")
+            except UnicodeEncodeError as error:
+                raise SettingsError(f"texts[{i}] has half a surrogate pair, no character. Change it.") from error
     return inputs

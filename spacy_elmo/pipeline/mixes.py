@@ -14,7 +14,7 @@ from ..errors import CommandError
 from ..formats.paths import expanded
 from ..models.listener import NAME as LISTENER
 from ..models.listener import link_of
-from ..models.scalar_mix import NAME
+from ..models.scalar_mix import NAME, softmax
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def learned_mixes(nlp: Language) -> list[LearnedMix]:
         for number, (place, mix, source) in enumerate(found):
             if places.count(place) > 1:
                 place += f" {places[: number + 1].count(place)}"
-            weights: Any = to_numpy(mix.ops.softmax(mix.get_param("w")))
+            weights: Any = to_numpy(softmax(mix))
             w, (gamma,) = (to_numpy(mix.get_param(parameter)).tolist() for parameter in ("w", "gamma"))
             mixes.append(LearnedMix(name, place, source, weights.tolist(), w, gamma))
     return mixes

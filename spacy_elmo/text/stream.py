@@ -379,7 +379,7 @@ def _record_tokens(record: dict[str, Any]) -> tuple[list[str], Offsets | None, l
     objects = [each for each in sents if isinstance(each, dict)] if isinstance(sents, list) else []
     begun = {each["start"] for each in objects if isinstance(each.get("start"), int)}
     starts = [i for i, (start, _) in enumerate(places) if start in begun]
-    return words, places, [0, *starts] if any(starts) else None
+    return words, places, [0, *starts] if starts else None
 
 
 def _word_and_place(token: Any, text: Any) -> tuple[str, tuple[int, int] | None]:

@@ -166,7 +166,7 @@ def test_help_needs_no_torch_and_no_command() -> None:
 
 def test_standard_input_that_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spacy_elmo.text.files.sys", type("", (), {"stdin": None}))  # Python's value for it
-    assert "standard input: damaged, cut short or unreadable (it is closed)" in run(
+    assert "standard input: damaged, cut short or unreadable (it is closed, or has text, not bytes)" in run(
         "elmo", "vocab", "-", tmp_path / "v.txt", code=1
     )
 

@@ -190,7 +190,7 @@ def test_refusals(text: Path, output: Path, tmp_path: Path) -> None:
         ((text, output.parent, "--stateful"), "--stateful is for one HDF5 file"),
         ((text, GOLDEN / "weights.hdf5", *FILES), "the file to write are the same"),
         ((text, output, "--cuda-device", 99), "the GPU 99 was asked for"),
-        ((text, output, "--use-sentence-keys"), "the sentences 1 and 3 are the same"),
+        ((text, output, "--use-sentence-keys"), "sentence 3 can't be the key of its vectors: it is sentence 1, too"),
         ((text, output, "--lang", "de", "--tokenized"), "lang is 'de', but tokenized says"),
     ):
         assert part in run(*arguments, code=1)

@@ -10,6 +10,7 @@ import signal
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +28,7 @@ from weight_files import make_heap_cycle
 import spacy_elmo
 from spacy_elmo.corpus import embed
 from spacy_elmo.errors import SettingsError
-from spacy_elmo.formats import VectorsWriter, write_options
+from spacy_elmo.formats import VectorsWriter, read_options, read_weights, write_options, write_weights
 from spacy_elmo.formats.names import OFFICIAL_MODELS
 from spacy_elmo.modules.loading import load_arrays
 from spacy_elmo.pretraining.language_model import write_output_layer
@@ -49,11 +50,9 @@ def model(golden: Path, tmp_path: Path) -> Path:
 
 
 def test_options_and_weights_in_any_order(model: Path) -> None:
-    before = [resource.getrlimit(kind) for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU)]
     files = [model / "options.json", model / "weights.hdf5"]
     output = run(*files)
     assert run(*files[::-1]) == run(model) == output
-    assert [resource.getrlimit(kind) for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU)] == before
     for path in files:
         assert str(path) in output
         assert f"{path.stat().st_size:,} bytes" in output
@@ -77,20 +76,32 @@ def test_options_and_weights_in_any_order(model: Path) -> None:
         assert told in output, told
 
 
-@pytest.mark.filterwarnings("always::spacy_elmo.errors.OptionsWarning")
 def test_one_of_both(model: Path) -> None:
     output = run(model / "weights.hdf5")
     assert "char_embed 261 x 4" in output
     assert "RNN_1/RNN/MultiRNNCell/Cell1/LSTMCell/W_P_0 64 x 16" in output
     assert "give the options.json" in output
-    contents = json.loads((model / "options.json").read_text())
-    contents["char_cnn"]["max_characters_per_token"] = 25
-    del contents["lstm"]["use_skip_connections"]
-    (model / "options.json").write_text(json.dumps(contents))
+    changed = replace(read_options(model / "options.json"), use_skip_connections=False, max_characters=25)
+    write_options(model / "options.json", changed)
     output = run(model / "options.json")
     assert "vectors 3 layers of 32" in output
+    assert "read by this package, bilm-tf not by AllenNLP no skip connections" in output
     assert "not by AllenNLP 25 characters a token, not 50" in output
-    assert "use_skip_connections is missing" in output
+    contents = json.loads((EN_CORE / "options.json").read_text())
+    del contents["char_cnn"]["n_highway"]
+    contents["char_cnn"]["n_characters"] = 261
+    (model / "options.json").write_text(json.dumps(contents))
+    told = run(model / "options.json")
+    assert "not by AllenNLP no char_cnn.n_highway in options.json" in told
+    assert "not by bilm-tf char_cnn.n_characters is not 262" in told
+
+
+def test_a_warning_comes_after_the_table(model: Path) -> None:
+    contents = json.loads((model / "options.json").read_text())
+    del contents["lstm"]["use_skip_connections"]
+    (model / "options.json").write_text(json.dumps(contents))
+    output = run(model)
+    assert output.index("SHA-256") < output.index("use_skip_connections is missing")
     assert "UserWarning" not in output
 
 
@@ -115,12 +126,22 @@ def test_official_models(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 def test_several_models(model: Path, golden: Path) -> None:
-    assert run(model / "options.json", golden / "random_b" / "options.json").count("LSTM dim") == 2
+    both = [model / "options.json", golden / "random_b" / "options.json"]
+    assert "2 options files were given with weights" in run(model / "weights.hdf5", *both, code=1)
+    assert run(*both).count("LSTM dim") == 2
     output = run(golden / "random_a", golden / "random_b", EN_CORE, "en_core")
     assert output.count("weights all there") == 4
     assert output.count("en_core, the embedded one") == 2  # told of weights alone
     assert "language en model card" in output
     assert "model the sizes of en_core, and of others" in run(EN_CORE / "options.json")
+
+
+@pytest.mark.slow
+def test_the_weights_of_en_core_in_another_file(tmp_path: Path) -> None:
+    options = read_options(EN_CORE / "options.json")
+    write_options(tmp_path / "options.json", options)
+    write_weights(tmp_path / "weights.hdf5", options, read_weights(EN_CORE / "weights.hdf5", options))
+    assert "model en_core, the embedded one" in run(tmp_path)
 
 
 # What is wrong
@@ -139,7 +160,9 @@ def test_weights_that_can_not_be_used(model: Path, golden: Path, monkeypatch: py
     hashed: list[Path] = []
     monkeypatch.setattr("spacy_elmo.cli.info.sha256_of", lambda path: hashed.append(path) or "0" * 64)
     for paths in ([model], [weights]):
-        assert "not an HDF5 file, or one cut short" in run(*paths, code=1)
+        output = run(*paths, code=1)
+        assert "449,528 bytes" in output
+        assert "not an HDF5 file, or one cut short" in output
     assert weights not in hashed
     weights.unlink()
     output = run(model, code=1)
@@ -155,13 +178,16 @@ def test_what_can_not_be_read(model: Path, tmp_path: Path) -> None:
     assert "elmo download https://example.org/a" in run("https://example.org/a", code=1)
     path = tmp_path / "o\x1b[31m\udcff.json"
     path.write_text("{}", encoding="utf8")
-    assert "o\\x1b[31m\\udcff.json" in run(path, code=1).replace(" ", "")
+    output = run(path, tmp_path / "gone\x1b[31m", code=1)
+    assert "\x1b[31m" not in output  # colours of the command itself are others
+    assert "o\\x1b[31m\\udcff.json" in output.replace(" ", "")
     (model / "options.json").write_text("{", encoding="utf8")
     output = run(model, code=1)
     assert "not valid JSON" in output
-    assert "not checked: give the options.json" in output
-    os.mkfifo(tmp_path / "fifo.hdf5")
-    assert "a folder or a special file" in run(tmp_path / "fifo.hdf5", code=1)
+    assert "not compared with its options" in output
+    for name in ("fifo", "fifo.hdf5"):
+        os.mkfifo(tmp_path / name)
+        assert "a folder or a special file" in run(tmp_path / name, code=1)
 
 
 @pytest.mark.slow
@@ -194,6 +220,12 @@ def test_a_file_that_hdf5_reads_without_end(tmp_path: Path) -> None:
     assert str(path) in done.stdout  # by which one knows the file
 
 
+def test_the_limits_end_with_the_command(model: Path) -> None:
+    before = [resource.getrlimit(kind) for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU)]
+    run(model)
+    assert [resource.getrlimit(kind) for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU)] == before
+
+
 # Pipelines
 
 
@@ -217,10 +249,13 @@ def test_saved_and_installed_pipelines(tmp_path: Path, monkeypatch: pytest.Monke
         output = run(name)
         for told in (f"{name}, pipe mine", "3 layers of 512", "model en_core, the embedded one"):
             assert told.replace(" ", "") in output.replace(" ", "")
+    shim = nlp.get_pipe("mine").model.shims[0]
     with torch.no_grad():
-        nlp.get_pipe("mine").model.shims[0].unfreeze().char_cnn.projection.bias[0] += 1  # as training changes a weight
+        shim.unfreeze().char_cnn.projection.bias[0] += 1  # as training changes a weight
     nlp.to_disk(tmp_path / "tuned")
-    assert "model the sizes of en_core, and of others" in run(tmp_path / "tuned")
+    output = run(tmp_path / "tuned")
+    assert "the embedded one" not in output
+    assert "model the sizes of en_core, and of others" in output
     spacy.blank("en").to_disk(tmp_path / "without")
     assert "no elmo pipe" in run(tmp_path / "without", code=1)
 
@@ -237,6 +272,9 @@ def test_embedded_sentences(tmp_path: Path) -> None:
     with h5py.File(path, "a") as file:
         del file["sentence_to_index"]
     assert "sentence_to_index no" in run(path)
+    with h5py.File(path, "a") as file:
+        file["3"] = np.zeros((2, 8), np.float32)
+    assert "the dataset 2 is missing" in run(path, code=1)
     with VectorsWriter(path, index=False) as writer:
         for sentence in ("a b", "c"):
             writer.write(sentence, np.ones((3, len(sentence.split()), 4)), key=sentence)
@@ -254,10 +292,15 @@ def test_docs(golden: Path, text: Path, tmp_path: Path) -> None:
         ("mean", "doc._.elmo, width 32, float32"),
     ):
         embed(text, path, bilm=str(golden / "random_a"), layers=layers, tokenized=True)
-        assert f"docs 4 tokens 18 ELMo vectors {expected}" in run(path)
+        told = run(path)
+        assert hashlib.sha256(path.read_bytes()).hexdigest() in told
+        assert f"docs 4 tokens 18 ELMo vectors {expected}" in told
+        assert "of the docs" not in told
     embedded = next(DocBin().from_disk(path).get_docs(spacy.blank("en").vocab))
     plain = spacy.blank("en")("A bank .")
     plain.user_data["elmo"] = 3
+    DocBin(docs=[plain]).to_disk(path)
+    assert "docs 1 tokens 3 ELMo vectors none" in run(path)
     DocBin(docs=[plain, embedded], store_user_data=True).to_disk(path)
     assert "width 32, float32, on 1 of the docs" in run(path)
     path.write_bytes(b"\xff" * 100)
@@ -276,6 +319,7 @@ def language_model(tmp_path: Path) -> Path:
 def test_a_softmax(language_model: Path) -> None:
     path = language_model / "softmax.hdf5"
     output = run(language_model)
+    assert f"{path.stat().st_size:,} bytes" in output
     told = "softmax one vector for each word words 8 vectors 16 parameters 136 vocabulary.txt 8 words"  # 8 x (16 + 1)
     assert told in output
     assert told in run(path)  # by itself, too
@@ -291,6 +335,8 @@ def test_a_softmax(language_model: Path) -> None:
     assert "rows of 32 values. Expected a row for each of the vocabulary's 8 words, of 16 values" in run(
         language_model, code=1
     )
+    path.write_bytes(path.read_bytes()[:-100])
+    assert "cut short" in run(language_model, code=1)
 
 
 def test_en_core_with_and_without_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -308,10 +354,14 @@ def test_en_core_with_and_without_its_package(tmp_path: Path, monkeypatch: pytes
     ("files", "told"),
     [
         ("config.json char.dic word.dic encoder.pkl", "a model of ELMoForManyLangs, whose network is another"),
-        ("options.json model.ckpt-9.index", "a checkpoint of TensorFlow. Expected what bilm-tf exports of it"),
+        (
+            "options.json checkpoint model.ckpt-9.index",
+            "a checkpoint of TensorFlow. Expected what bilm-tf exports of it",
+        ),
         ("saved_model.pb variables/variables.index", "a model of TensorFlow, such as a module of TensorFlow Hub"),
         ("config.json weights.th", "a model of AllenNLP. Expected the biLM that it was trained on"),
         ("config.json model-00001-of-00002.safetensors", "a model of Hugging Face's transformers, no biLM"),
+        ("config.json pytorch_model.bin", "a model of Hugging Face's transformers, no biLM"),
     ],
 )
 def test_folders_of_other_programs(tmp_path: Path, files: str, told: str) -> None:

@@ -152,7 +152,8 @@ def loss_and_gradient(scores: Scores, is_mention: Array, corefer: Array) -> tupl
 
     def loss(mentions: Tensor, pairs: Tensor) -> Tensor:
         pairs = F.pad(pairs, (1, 0))
-        marginal = pairs.masked_fill(~torch.from_numpy(right), -torch.inf).logsumexp(1)
+        wrong = torch.from_numpy(~right).to(pairs.device)
+        marginal = pairs.masked_fill(wrong, -torch.inf).logsumexp(1)
         entropy = F.binary_cross_entropy_with_logits(mentions, mentions.new_tensor(is_mention), reduction="sum")
         return (entropy + (pairs.logsumexp(1) - marginal).sum()) / max(1, len(scores.kept))
 

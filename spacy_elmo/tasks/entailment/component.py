@@ -9,7 +9,7 @@ from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
 from thinc.types import Floats2d
 
-from ...errors import AnnotationError, shown
+from ...errors import AnnotationError, SettingsError, shown
 from ..shared import Scorer, default_tok2vec, keep_texts, no_examples_error, texts_of, warn_of_unknown
 from . import KEYS
 from .model import EntailmentModel
@@ -57,7 +57,7 @@ class Entailment(TextCategorizer):
 
         labels: the classes; None: those in the examples' `cats`. Labels that were added before stay.
 
-        Raises AnnotationError for fewer than two classes or wrong cats.
+        Raises AnnotationError for fewer than two classes or wrong cats, SettingsError for a model of another number.
         """
         examples = list(get_examples())
         validate_examples(examples, "Entailment.initialize")
@@ -71,6 +71,12 @@ class Entailment(TextCategorizer):
             raise AnnotationError(
                 f"the component {self.name!r} can't be initialised: there is only one class, {min(classes)}. Expected "
                 "two or more: give it examples in whose cats all classes stand, or labels."
+            )
+        if (nO := self.model.maybe_get_dim("nO")) not in (None, len(classes)):
+            raise SettingsError(
+                f"the component {self.name!r} can't be initialised: its model is of {nO} classes (nO), but it has "
+                f"{len(classes)}: {', '.join(sorted(classes))}. Set model.nO to null, or to {len(classes)}; or make "
+                "the component anew."
             )
         super().initialize(lambda: examples, nlp=nlp, labels=labels)
 
