@@ -34,6 +34,11 @@ INSTRUCTION_SETS = {
     "amx": ("AMX", "amx"),
 }
 LIMITS = ["none", "neon", "avx2", "avx512", "amx"]
+# pip keeps a wheel that it has built, also one without loops, and would install it again
+REBUILD = (
+    "With a C compiler, python -m pip install --force-reinstall --no-deps --no-cache-dir --no-binary spacy-elmo "
+    "spacy-elmo builds them; in a clone, python -m pip install -e . does."
+)
 
 _INT, _INT64, _ADDRESS, _REAL = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p, ctypes.c_float
 _LAYER: list[type] = [ctypes.POINTER(LayerCall)]
@@ -101,11 +106,17 @@ def open_library(path: Path) -> ctypes.CDLL | None:
 @lru_cache(maxsize=1)
 def load() -> ctypes.CDLL | None:
     """The library of compiled loops, or None if torch must do their work. It is loaded once; warns if it can't be."""
-    path = None if os.environ.get(SWITCH) == "0" else library_path()
+    if os.environ.get(SWITCH) == "0":
+        return None
+    path = library_path()
     library = None if path is None else open_library(path)
-    if path is not None and library is None:  # as after `git pull` in a clone
-        message = f"{path} was built from other sources, or is damaged: torch does its work, several times slower. "
-        warnings.warn(message + "To build it again, install spacy_elmo again.", LoopsWarning, stacklevel=2)
+    if library is None:  # no compiler, or as after `git pull` in a clone
+        found = "was installed without its compiled loops"
+        if path is not None:
+            found = f"can't use its compiled loops: {path} was built from other sources, or is damaged"
+        warnings.warn(
+            f"spacy_elmo {found}. torch does their work, several times slower. {REBUILD}", LoopsWarning, stacklevel=2
+        )
     return library
 
 
@@ -143,7 +154,7 @@ def loops_state() -> State:
     if os.environ.get(SWITCH) == "0":
         reason = f"switched off by {SWITCH}=0"
     elif library_path() is None:
-        reason = "not built: no C compiler worked, or these are sources that pip has not built"
+        reason = f"not built. {REBUILD}"
     else:
-        reason = "built from other sources, or damaged"
+        reason = f"built from other sources, or damaged. {REBUILD}"
     return State(False, reason, ())

@@ -78,14 +78,16 @@ def test_another_library_is_not_used(copied: Path) -> None:
 def test_none_is_loaded_where_none_was_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert kernels.library_path(tmp_path) is None
     monkeypatch.setattr(kernels, "library_path", lambda: None)
-    assert kernels.load() is None
+    with pytest.warns(LoopsWarning, match="without its compiled loops.* --no-cache-dir --no-binary spacy-elmo "):
+        assert kernels.load() is None
+    assert kernels.load() is None  # without a second warning
 
 
 @pytest.mark.usefixtures("anew")
 def test_a_library_that_can_not_be_used_is_told_of(monkeypatch: pytest.MonkeyPatch, copied: Path) -> None:
     Path(copied.parent, "library.c").write_text("/* changed */")
     monkeypatch.setattr(kernels, "library_path", lambda: copied)
-    with pytest.warns(LoopsWarning, match="built from other sources, or is damaged.*install spacy_elmo again"):
+    with pytest.warns(LoopsWarning, match="built from other sources, or is damaged.*pip install"):
         assert kernels.load() is None
 
 

@@ -1,0 +1,31 @@
+"""What is built for an index: the page that it shows, and files that are equal in every byte each time."""
+
+import re
+import runpy
+from pathlib import Path
+
+import srsly
+
+import spacy_elmo
+
+ROOT = Path(__file__).parents[1]
+SETUP = runpy.run_path(str(ROOT / "setup.py"))
+
+
+def test_the_page_of_the_index() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf8")
+    page = SETUP["index_page"](readme, "1.2.3")
+    targets = re.findall(r"\]\(([^)]+)\)", page)
+    assert len(targets) == len(re.findall(r"\]\(([^)]+)\)", readme)) > 20
+    assert all(target.startswith("https://") for target in targets)
+    for target in targets:  # what README links to is there
+        if target.startswith(SETUP["REPOSITORY"]):
+            path = re.sub(r"^/(blob|raw)/v1\.2\.3/|#.*", "", target.removeprefix(SETUP["REPOSITORY"]))
+            assert (ROOT / path).is_file(), target
+    assert 'pip install "spacy-elmo[plot]"' in page
+    assert not re.search(r"make run|make test|packages/|a clone", page)
+
+
+def test_the_citation_names_the_version_and_the_repository() -> None:
+    citation = srsly.read_yaml(ROOT / "CITATION.cff")
+    assert (citation["version"], citation["repository-code"]) == (spacy_elmo.__version__, SETUP["REPOSITORY"])
