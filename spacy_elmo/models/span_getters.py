@@ -63,11 +63,10 @@ def build_whole_doc() -> SpanGetter:
 def _check(window: int, overlap: int, longest_sentence: int) -> None:
     check_whole(window=window, longest_sentence=longest_sentence)
     check_whole(0, overlap=overlap)
-    if not overlap < window <= longest_sentence:
-        raise SettingsError(
-            f"window is {window}, overlap is {overlap} and longest_sentence is {longest_sentence}. Expected overlap < "
-            "window <= longest_sentence."
-        )
+    if overlap >= window:
+        raise SettingsError(f"window is {window} and overlap is {overlap}. Expected overlap < window.")
+    if longest_sentence < window:
+        raise SettingsError(f"longest_sentence is {longest_sentence}. Expected window, {window}, or more.")
 
 
 def _divided(spans: Iterable[Span], window: int, overlap: int, longest: int) -> list[Span]:
