@@ -52,7 +52,8 @@ def neighbours(
     choice = shared.bilm_of(model, pipe, code)
     if word is None and is_index(corpus):
         sentences = sentences or read_header(corpus).of == SentenceIndex.of
-    of_words = {"--word": word is not None, "--other-words": other_words, "--one-per-sentence": one_per_sentence}
+    of_words = {"--word": word is not None, "--occurrence": occurrence > 1}
+    of_words |= {"--other-words": other_words, "--one-per-sentence": one_per_sentence}
     of_sentences = {"--no-normalize": not normalize, "--no-center": not center}
     _refuse(of_words if sentences else of_sentences, f"given {'with' if sentences else 'without'} --sentences")
     if word is None and not sentences:
