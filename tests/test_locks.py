@@ -22,7 +22,6 @@ import spacy_elmo
 from spacy_elmo.corpus import columns
 from spacy_elmo.inference import cache, words, workers
 from spacy_elmo.locks import Lock
-from spacy_elmo.pipeline import attributes
 from spacy_elmo.tasks import shared as tasks
 
 FORKS = pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="needs processes that fork")
@@ -78,7 +77,7 @@ def test_a_fork_waits_for_a_short_lock(lock: threading.Lock) -> None:
 def test_a_fork_does_not_wait_for_a_lock_of_an_object() -> None:
     lock = Lock()
     locks = [lock, copy.deepcopy(lock), pickle.loads(pickle.dumps(lock)), columns._LOCK]
-    locks += [attributes._REGISTERING, tasks._REGISTERING]
+    locks += [tasks._REGISTERING]
     threads = [held_while(each, 3) for each in locks]
     begin = time.monotonic()
     assert exit_code(lambda: all(map(taken, locks))) == 0

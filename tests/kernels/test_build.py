@@ -45,7 +45,9 @@ def test_nothing_is_compiled_for_the_machine_that_builds_it(project: Path) -> No
     if os.name != "posix":
         pytest.skip("the options of GNU compilers")
     # the build's own output has each compiler call with all its options
-    code = "import runpy, sys; sys.argv = ['setup.py', '-v', 'build_ext']; runpy.run_path('setup.py')"
+    code = (
+        "import runpy, sys; sys.argv = ['setup.py', '-v', 'build_ext']; runpy.run_path('setup.py', run_name='__main__')"
+    )
     environment = {**os.environ, "CC": "true"}  # the calls are enough
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=project, env=environment, capture_output=True, text=True, check=False

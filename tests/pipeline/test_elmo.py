@@ -132,8 +132,11 @@ def test_two_pipes_with_one_attr_are_refused() -> None:
     """Also the same one: spaCy's add_pipe(source=...) adds the pipe itself."""
     nlp, other = spacy.blank("xx"), pipeline()
     nlp.add_pipe("elmo", source=other)
-    for source in (shared(), other):
-        with pytest.raises(SettingsError, match=r"the pipe '\w+' has the same"):
+    for source, message in (
+        (shared(), r"the pipe '\w+' has the same"),
+        (other, "twice in the pipeline.*source the second"),
+    ):
+        with pytest.raises(SettingsError, match=message):
             nlp.add_pipe("elmo", name="second", source=source)
         nlp.remove_pipe("second")
     assert nlp("the bank")._.elmo.shape == (2, 32)

@@ -221,7 +221,7 @@ def test_annotated_words(name: str, content: str, sentences: list[str], tmp_path
     (tmp_path / name).write_text(content, encoding="utf8", newline="")
     found = [PARSER(item) for item in read_items(text_files(tmp_path / name))]
     expected = [[word.replace("_", " ") for word in sentence.split(" ")] for sentence in sentences]
-    assert [document.sentences[0].tokens for document in found if document is not None] == expected
+    assert [document.sentences[0] for document in found if document is not None] == expected
 
 
 def test_a_bad_line_costs_its_sentence() -> None:
