@@ -27,7 +27,7 @@ pip install "spacy-elmo[plot]"
 python -m spacy elmo demo out    # writes vectors of sample sentences, and a picture of a word's senses
 ```
 
-On Linux with x86-64 the wheel has compiled loops. Elsewhere pip builds them if there is a C compiler; without them
+If there is no wheel for your system, pip builds the compiled loops, for which it needs a C compiler; without them
 everything is slower. `pip install spacy-elmo-en-core-softmax` adds what `predict`, `evaluate` and tuning of `en_core`
 need.
 

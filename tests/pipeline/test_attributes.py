@@ -1,9 +1,13 @@
 """The values on a doc: what is stored, and what is read from it."""
 
 import pickle
+import sys
+import threading
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,7 +17,7 @@ import torch
 from golden_files import read_golden
 from pipelines import GOLDEN, pipeline, shared
 from spacy.language import Language
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, DocBin, Span, Token
 from spacy.vocab import Vocab
 
 from spacy_elmo import encode, restore_vectors, tfhub_outputs
@@ -25,6 +29,7 @@ from spacy_elmo.pipeline.attributes import (
     layers_of,
     mean_vector,
     mix_parameters,
+    register,
     vectors_of,
 )
 
@@ -414,3 +419,21 @@ def test_without_layers() -> None:
     for doc, message in ((shared(store="mix")("a"), "store"), (shared().make_doc("a"), "no elmo pipe")):
         with pytest.raises(NotEmbeddedError, match=message):
             tfhub_outputs(doc)
+
+
+def test_threads_register_the_same_names() -> None:
+    names, barrier, interval = [f"by_threads_{k}" for k in range(100)], threading.Barrier(4), sys.getswitchinterval()
+
+    def register_all(_: int) -> None:
+        for name in names:
+            barrier.wait(60)
+            register(name)
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(register_all, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
+    for name, owner in product([*names, *(f"{name}_layers" for name in names)], (Doc, Span, Token)):
+        owner.remove_extension(name)

@@ -1,6 +1,9 @@
 """What the four components have in common with spaCy's own: files, processes, seeds, beginning anew, listeners."""
 
+import os
 import pickle
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -250,3 +253,40 @@ def test_a_listener_learns_too(name: str, source: str, listener: Any, config: An
     nlp.replace_listeners(source, name, ["model.tok2vec"])
     nlp.remove_pipe(source)
     assert results(nlp, name) == expected
+
+
+WAKES = """
+import os, sys, torch
+sys.path.insert(0, sys.argv[1])
+import test_components as tests
+
+def threads():
+    return len(os.listdir("/proc/self/task"))
+
+torch.set_num_threads(1)
+made = [(name, tests.blank(name)) for name in tests.SIZES]
+for name, nlp in made:
+    tests.train(nlp, name, 1)
+torch.set_num_threads(2)
+before = threads()
+for name, nlp in made:
+    gold = tests.EXAMPLES[name](nlp) * 20
+    nlp.update(gold, drop=0.1)
+    list(nlp.pipe([example.predicted for example in gold]))
+print(threads() - before)
+torch.ones(10**6) + 1
+print(threads() - before)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="counts threads as Linux tells them")
+def test_torch_wakes_no_threads_of_its_own() -> None:
+    """Two threads and a helper are the package's. Torch's would spin beside a busy neighbour."""
+    folder = str(Path(__file__).parent)
+    helpers = str(Path(__file__).parents[1] / "helpers")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([helpers, os.environ.get("PYTHONPATH", "")])}
+    result = subprocess.run(
+        [sys.executable, "-c", WAKES, folder], capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert result.stdout.split() == ["3", "4"], result.stderr

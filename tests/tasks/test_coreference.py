@@ -138,6 +138,9 @@ def test_the_scorer_reads_the_prefix_of_the_component() -> None:
     annotate(doc, CLUSTERS[:2], prefix="chains")
     scorer = build_coreference_scorer()
     assert scorer([Example(doc, doc)], prefix="chains", singletons=True)["coref_f"] == pytest.approx(1.0)
+    pipe = spacy.blank("xx").add_pipe("coreference", config={"prefix": "chains"})
+    pipe.cfg = {"prefix": "coref_clusters"}  # type: ignore[attr-defined]  # as version 0.1.0 saved it
+    assert pipe.score([Example(doc, doc)])["coref_f"] == pytest.approx(1.0)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("words", [[], ["Anna"], ["\n"], ["\n", " "], ["."]])

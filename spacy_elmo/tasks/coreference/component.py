@@ -2,7 +2,7 @@
 
 import keyword
 from collections.abc import Callable, Iterable
-from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -58,7 +58,7 @@ class Coreference(TrainablePipe):
             )
         super().__init__(nlp.vocab, model, name)
         self.prefix, self.singletons = prefix, singletons
-        self.scorer = None if scorer is None else partial(scorer, prefix=prefix)
+        self.scorer = scorer
         set_getter(Doc, prefix, clusters_of, prefix=prefix)
         set_getter(Span, HEAD if prefix == PREFIX else f"{prefix}_head", head_of, prefix=prefix)
 
@@ -86,6 +86,11 @@ class Coreference(TrainablePipe):
         """Write clusters to docs, in the place of those that they have. scores: from `predict`."""
         for doc, clusters in zip(docs, scores):
             annotate(doc, clusters, self.prefix)
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Score examples. The component's prefix counts, also if an old pipeline has saved another one in `cfg`."""
+        scores: dict[str, Any] = super().score(examples, **{"prefix": self.prefix} | kwargs)
+        return scores
 
     def get_loss(self, examples: Iterable[Example], scores: list[Scores]) -> tuple[float, list[Scores]]:
         """Return the loss and the gradient of the scores, which the model gave in training."""
