@@ -30,7 +30,7 @@ from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.modules import BiLM
 from spacy_elmo.modules.lstm_cell import FORGET_BIAS
-from spacy_elmo.pretraining.config import OptimizerSettings
+from spacy_elmo.pretraining.config import OptimizerSettings, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.distributed import Group
 from spacy_elmo.pretraining.objectives import RowObjective
 from spacy_elmo.pretraining.optimizers import clip, dense_optimizer
@@ -52,9 +52,10 @@ State = list[tuple[Tensor, Tensor]]
 class OurStep:
     def __init__(self, bilm: BiLM, softmax: Softmax, precision: str, args: argparse.Namespace) -> None:
         self.settings = OptimizerSettings(name="adamw", learning_rate=RATE)  # as the plain step has
+        training = TrainingSettings(softmax=SoftmaxSettings("sampled", args.negatives), optimizer=self.settings)
         self.parameters = list(bilm.parameters())
         self.optimizer = dense_optimizer(bilm.named_parameters(), self.settings)
-        self.objective = RowObjective(softmax, args.negatives, self.settings)
+        self.objective = RowObjective(softmax, training)
         self.workers = Workers(bilm, args.threads, DTYPES[precision])
         self.state, self.steps = bilm.lstm.zero_state(args.streams), 0
 

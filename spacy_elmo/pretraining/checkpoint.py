@@ -33,13 +33,13 @@ _DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError
 
 
 class Checkpoints:
-    """The checkpoints of a run, of which the newest `keep` are kept. That of step 12345 is called step-000012345.h5.
+    """The checkpoints of a run, of which the newest two are kept. That of step 12345 is called step-000012345.h5.
 
     Each is an uncompressed HDF5 file of plain arrays, whose user block holds the SHA-256 of the other bytes.
     """
 
-    def __init__(self, folder: Path, keep: int = 2) -> None:
-        self.folder, self.keep = folder, keep
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
     def write(self, step: int, arrays: Mapping[str, Array]) -> Path:
         """Write arrays of any type and shape, synced to the disk. Raises CheckpointError; then earlier files stay.
@@ -78,7 +78,7 @@ class Checkpoints:
         with writing(self.folder, CheckpointError):
             _sync(self.folder)
             files = self._steps()
-            newest = [number for number in files if number <= step][: self.keep]
+            newest = [number for number in files if number <= step][:2]
             for number, old in files.items():
                 if number not in newest:
                     old.unlink(missing_ok=True)

@@ -74,7 +74,7 @@ class Group:
         distinct: Tensor = torch.unique(numbers)
         if self.size == 1:
             return distinct
-        longest = self._largest(len(distinct))
+        longest = self.largest(len(distinct))
         # all messages must have one size; a repeated number changes nothing
         padded = torch.cat([distinct, distinct[:1].expand(longest - len(distinct))]).to(self.device)
         united: Tensor = torch.unique(torch.cat(self._gather(padded)))
@@ -86,8 +86,13 @@ class Group:
             return tensor
         return torch.cat([part.to(tensor.device) for part in self._gather(tensor.contiguous().to(self.device))], dim)
 
-    def largest(self, number: int) -> int:
-        return number if self.size == 1 else self._largest(number)
+    def largest(self, number: int, patient: dist.ProcessGroup | None = None) -> int:
+        if self.size == 1:
+            return number
+        value = torch.tensor([number], device=self.device if patient is None else "cpu")
+        with _errors_of_others():
+            dist.all_reduce(value, dist.ReduceOp.MAX, group=patient)
+        return int(value)
 
     def from_first(self, number: float) -> float:
         """Return the number of the first process, which may be hours late."""
@@ -130,7 +135,7 @@ class Group:
         if self.size == 1:
             return
         try:
-            highest = self._largest(0 if failed is None else self.size - self.rank, self._patient)
+            highest = self.largest(0 if failed is None else self.size - self.rank, self._patient)
         except ProcessError:
             if failed is None:
                 raise
@@ -142,12 +147,6 @@ class Group:
             raise OtherProcessError(
                 f"process {reporter} of this run has ended with an error, which it prints itself."
             ) from failed
-
-    def _largest(self, number: int, patient: dist.ProcessGroup | None = None) -> int:
-        value = torch.tensor([number], device=self.device if patient is None else "cpu")
-        with _errors_of_others():
-            dist.all_reduce(value, dist.ReduceOp.MAX, group=patient)
-        return int(value)
 
     def _gather(self, tensor: Tensor) -> list[Tensor]:
         parts = [torch.empty_like(tensor) for _ in range(self.size)]

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 
 from ..errors import SettingsError
-from .config import OptimizerSettings, TrainingSettings
+from .config import TrainingSettings
 from .distributed import Group
-from .language_model import LanguageModel
 from .optimizers import row_optimizer
 from .softmax import LogUniform, Softmax, sampled_loss
 
@@ -38,15 +37,20 @@ class RowObjective:
 
     For each update call `add` for each batch, `gradients`, and `update` with their sums over all processes, clipped.
     All processes draw the same negatives, and each uses the rows of the targets of all, so the gradients can be summed.
-
-    negatives: number of sampled words; None: the full softmax.
     """
 
-    def __init__(self, softmax: Softmax, negatives: int | None, settings: OptimizerSettings) -> None:
-        self.softmax = softmax
-        self.sampler = None if negatives is None else LogUniform(len(softmax.bias), negatives)
+    def __init__(self, softmax: Softmax, settings: TrainingSettings) -> None:
+        n_words, negatives = len(softmax.bias), settings.softmax.negatives
+        self.softmax, self.sampler = softmax, None
+        if settings.softmax.kind == "sampled":
+            if negatives > n_words:
+                raise SettingsError(
+                    f"training.softmax.negatives is {negatives}, but the vocabulary has {n_words} words. Expected at "
+                    'most that many: set it lower, or training.softmax.kind to "full".'
+                )
+            self.sampler = LogUniform(n_words, negatives)
         tables = {"weight": softmax.weight.data, "bias": softmax.bias.data[:, None]}
-        self.optimizers = {name: row_optimizer(table, settings) for name, table in tables.items()}
+        self.optimizers = {name: row_optimizer(table, settings.optimizer) for name, table in tables.items()}
         self._sums: list[tuple[Tensor, list[Tensor]]] = []  # rows, and gradients of weight and bias; at most one
 
     def scorer(self, targets: Tensor, seed: int, group: Group) -> Scorer:
@@ -104,14 +108,3 @@ class RowObjective:
         for title, rows in self.optimizers.items():
             for name, tensor in rows.state().items():
                 tensor.copy_(torch.from_numpy(np.array(arrays[f"{title}/{name}"])))
-
-
-def objective_of(settings: TrainingSettings, model: LanguageModel) -> RowObjective:
-    """Return what computes the loss of a model and updates its softmax in place."""
-    softmax, n_words = settings.softmax, len(model.vocabulary)
-    if softmax.kind == "sampled" and softmax.negatives > n_words:
-        raise SettingsError(
-            f"training.softmax.negatives is {softmax.negatives}, but the vocabulary has {n_words} words. Expected "
-            'at most that many: set it lower, or training.softmax.kind to "full".'
-        )
-    return RowObjective(model.softmax, softmax.negatives if softmax.kind == "sampled" else None, settings.optimizer)

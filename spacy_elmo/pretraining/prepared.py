@@ -116,8 +116,6 @@ class PreparedCorpus:
 
     def sentence(self, number: int) -> list[str]:
         """Return the words of a sentence. Raises CorpusError if its text is damaged."""
-        if not 0 <= number < len(self):
-            raise IndexError(number)
         number += self.start
         begin, end = self._offsets[number], self._offsets[number + 1]
         line, words = self._text[begin:end] if 0 <= begin < end else b"", []
@@ -132,8 +130,6 @@ class PreparedCorpus:
 
     def part(self, start: int, stop: int) -> PreparedCorpus:
         """Return sentences start to stop - 1 as a corpus."""
-        if not 0 <= start <= stop <= len(self):
-            raise IndexError(start, stop)
         part = object.__new__(PreparedCorpus)
         part.__dict__ |= vars(self) | {"start": self.start + start, "stop": self.start + stop}
         part.__dict__.pop("n_tokens", None)

@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import CorpusError, SettingsError, WeightsError
+from ..errors import CorpusError, WeightsError
 from ..formats.characters import BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD, words_to_ids
 from ..inference.workers import run_all
 from ..modules import LstmState
@@ -121,7 +121,9 @@ Position = tuple[str, int, str, int]
 
 @torch.no_grad()
 def score_rows(model: LanguageModel, rows: Sequence[Iterable[list[str]]], batch_tokens: int) -> list[Score]:
-    """Return the score of each row of sentences, in which the LSTM's state is carried on, from zero.
+    """Return the score of each row of sentences, in which both directions carry their state on, from zero.
+
+    The backward direction reads a sentence from its end to its beginning, and then continues with the next.
 
     batch_tokens: positions of all rows that run through the network together, which bounds the memory.
 
@@ -208,6 +210,9 @@ def _arrays(window: list[list[Position]]) -> tuple[list[str], npt.NDArray[np.int
 
 
 STREAMS = 16  # parts of a text that are read side by side if the state is carried
+BATCH_TOKENS = 2_048  # positions that run through the network together
+# A block is in memory, and runs sorted by length. It ends with the sentence in which it reaches one of these numbers.
+BLOCK_SENTENCES, BLOCK_TOKENS = 20_000, 1_000_000
 
 
 @dataclass(frozen=True)
@@ -231,12 +236,10 @@ def evaluate_text(
     streams: consecutive parts of about equally many sentences, read at the same time if the state is carried.
     sum_up: returns the total of the sentences' scores (zero state), which it gets one by one; None: `total`.
     """
-    if streams < 1:
-        raise SettingsError(f"streams is {streams!r}. Expected a whole number, 1 or more.")
     text = spooled(sentences)
     zero, streams = (sum_up or total)(score_sentences(model, text)), min(streams, len(text))
     bounds = [k * len(text) // streams for k in range(streams + 1)]
-    carried = score_carried(model, [text.part(start, stop) for start, stop in pairwise(bounds)])
+    carried = total(score_rows(model, [text.part(start, stop) for start, stop in pairwise(bounds)], BATCH_TOKENS))
     frequencies = model.vocabulary.log_unigram()
     unigram = None if frequencies is None else score_unigram(model, text, frequencies)
     return Evaluation(zero, carried, streams, unigram)
@@ -246,67 +249,50 @@ def score_text(
     model: LanguageModel, sentences: Iterable[list[str]], tell: Callable[[int], None] | None = None
 ) -> Score:
     """Return the total of `score_sentences`."""
-    return total(score_sentences(model, sentences, tell=tell))
+    return total(score_sentences(model, sentences, tell))
 
 
 def score_sentences(
     model: LanguageModel,
     sentences: Iterable[list[str]],
-    *,
-    block_sentences: int = 20_000,
-    block_tokens: int = 1_000_000,
-    batch_tokens: int = 2_048,
     tell: Callable[[int], None] | None = None,
 ) -> Iterator[Score]:
     """Yield the score of each sentence, from the zero state, in the order of the text.
 
-    The sentences of a block are in memory together, and run through the network sorted by length.
-
-    block_sentences, block_tokens: a block ends with the sentence in which it reaches one of these numbers.
-    batch_tokens: positions that run through the network together.
     tell: is called after each batch, with its number of sentences.
     """
-    for block in _blocks(sentences, block_sentences, block_tokens):
+    for block in _blocks(sentences):
         scores: dict[int, Score] = {}
-        for numbers in _batches([len(sentence) + 1 for sentence in block], batch_tokens):
-            scores |= zip(numbers, score_rows(model, [[block[number]] for number in numbers], batch_tokens))
+        for numbers in _batches([len(sentence) + 1 for sentence in block]):
+            scores |= zip(numbers, score_rows(model, [[block[number]] for number in numbers], BATCH_TOKENS))
             if tell is not None:
                 tell(len(numbers))
         yield from (scores[number] for number in range(len(block)))
 
 
-def _blocks(sentences: Iterable[list[str]], n_sentences: int, n_tokens: int) -> Iterator[list[list[str]]]:
+def _blocks(sentences: Iterable[list[str]]) -> Iterator[list[list[str]]]:
     block: list[list[str]] = []
     tokens = 0
     for sentence in sentences:
         block.append(sentence)
         tokens += len(sentence)
-        if len(block) == n_sentences or tokens >= n_tokens:
+        if len(block) == BLOCK_SENTENCES or tokens >= BLOCK_TOKENS:
             yield block
             block, tokens = [], 0
     if block:
         yield block
 
 
-def _batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
-    """Yield the numbers of sentences, the shortest first. Only a sentence alone may have more than `batch_tokens`."""
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the numbers of sentences, the shortest first. Only a sentence alone may have more than BATCH_TOKENS."""
     batch: list[int] = []
     for number in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[number] > batch_tokens:
+        if batch and (len(batch) + 1) * lengths[number] > BATCH_TOKENS:
             yield batch
             batch = []
         batch.append(number)
     if batch:
         yield batch
-
-
-def score_carried(model: LanguageModel, rows: Sequence[Iterable[list[str]]], *, batch_tokens: int = 2_048) -> Score:
-    """Return the score of parts of a text, which are read at the same time, each from the zero state.
-
-    Both directions read the sentences of a part in order, and carry their state from one to the next: the backward
-    direction reads a sentence from its end to its beginning, and then continues with the next.
-    """
-    return total(score_rows(model, rows, batch_tokens))
 
 
 def score_unigram(

@@ -198,13 +198,9 @@ class LogUniform:
 
     This is the distribution of TensorFlow's log_uniform_candidate_sampler(unique=True): words are drawn until there are
     `n_samples` distinct ones. It fits a vocabulary that is sorted by falling frequency, with ranks counted from 0.
-
-    Raises ValueError if n_samples is not from 1 to n_words.
     """
 
     def __init__(self, n_words: int, n_samples: int) -> None:
-        if not 0 < n_samples <= n_words:
-            raise ValueError(f"negative samples: got {n_samples}, expected 1 to {n_words}, the number of words")
         self.n_words, self.n_samples = n_words, n_samples
         ranks = torch.arange(n_words, dtype=torch.float64)
         self._log_miss = torch.log1p(-torch.log((ranks + 2) / (ranks + 1)) / math.log(n_words + 1))

@@ -21,7 +21,7 @@ from .batches import ReadAhead, StreamRange, Streams
 from .config import TrainingSettings, refuse
 from .distributed import Group
 from .language_model import LanguageModel
-from .objectives import objective_of
+from .objectives import RowObjective
 from .optimizers import (
     MuonAdamW,
     clip,
@@ -170,7 +170,7 @@ class Trainer:
         model.softmax.to(self.group.device)
         self.parameters = list(model.bilm.parameters())
         self.few_bits = None if settings.weight_bits is None else FewBits(model.bilm, settings.weight_bits)
-        self.objective = objective_of(settings, model)
+        self.objective = RowObjective(model.softmax, settings)
         self.state = model.bilm.lstm.zero_state(share)
         self.from_zero = _evenly_true(settings.zero_state_share, settings.streams)[self.local_streams]
         matmul_dtype = training_dtype(settings.precision, self.group.device)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import FILE_UNREADABLE, CorpusError, SettingsError, shown
+from ..errors import FILE_UNREADABLE, CorpusError, shown
 from ..formats.atomic import replacing, writing
 from ..formats.paths import expanded
 from ..text.files import lines_of
@@ -123,9 +123,6 @@ class Vocabulary:
         size: largest number of words, with `<S>`, `</S>` and `<UNK>`. Raises CorpusError if none occurs `min_count`
         times.
         """
-        for name, value, least in (("size", size, len(SPECIAL)), ("minimum count", min_count, 1)):
-            if value is not None and value < least:
-                raise SettingsError(f"the vocabulary's {name} is {value}. Expected a whole number, {least} or more.")
         frequent = {
             word: n
             for word, n in counted.words.items()

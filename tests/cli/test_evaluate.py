@@ -19,7 +19,7 @@ from spacy.vocab import Vocab
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.pretraining import scoring
 from spacy_elmo.pretraining.language_model import LanguageModel
-from spacy_elmo.pretraining.scoring import score_carried, score_sentences, score_text, score_unigram
+from spacy_elmo.pretraining.scoring import score_rows, score_sentences, score_text, score_unigram, total
 from spacy_elmo.pretraining.softmax import Softmax
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 
@@ -64,7 +64,7 @@ def test_json_holds_what_was_scored(model: Path, text: Path) -> None:
     scored = model_of()
     scores = {
         "zero_state": score_text(scored, TEXT),
-        "carried_state": score_carried(scored, [TEXT[:2], TEXT[2:]]),
+        "carried_state": total(score_rows(scored, [TEXT[:2], TEXT[2:]], 100)),
         "unigram": score_unigram(scored, TEXT, scored.vocabulary.log_unigram()),
     }
     for name, score in scores.items():

@@ -14,6 +14,7 @@ from spacy_elmo.pretraining.config import (
     PathSettings,
     PretrainConfig,
     VocabularySettings,
+    commented,
     read_config,
     to_config,
 )
@@ -103,6 +104,11 @@ def test_a_config_that_tunes(monkeypatch: pytest.MonkeyPatch) -> None:
     shipped = Config().from_disk(ROOT / "configs" / "tune.cfg")
     for name in ("vocabulary", "training", "evaluation"):
         assert config[name] == shipped[name], name
+    text = (ROOT / "configs" / "tune.cfg").read_text(encoding="utf8")
+    header, settings = text.split("\n\n", 1)
+    assert all(line.startswith("# ") for line in header.splitlines())
+    assert "pretrain configs/tune.cfg runs/novels --paths.train TEXT --paths.init en_mini" in header
+    assert settings == commented("\n".join(line for line in settings.splitlines() if not line.startswith("#")))
     assert read_config("run.cfg", {"paths.train": "a.txt"}).bilm.dim == 2048
 
 

@@ -10,7 +10,7 @@ import torch
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
 from spacy_elmo.modules import BiLM
-from spacy_elmo.pretraining.config import OptimizerSettings
+from spacy_elmo.pretraining.config import SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.distributed import Group
 from spacy_elmo.pretraining.objectives import RowObjective
 from spacy_elmo.pretraining.softmax import Softmax
@@ -18,6 +18,7 @@ from spacy_elmo.pretraining.step import Batch, Workers
 
 OPTIONS = BiLMOptions(4, ((1, 3), (2, 4)), 1, "relu", 8, 6, 5, 2, 3.0, 3.0, True)
 STEPS, STREAMS, SAMPLES, WORDS = 3, 2, 4, 7
+SETTINGS = TrainingSettings(softmax=SoftmaxSettings("sampled", SAMPLES))
 NAMES = [name for name, _ in BiLM(OPTIONS).named_parameters()]
 
 
@@ -40,7 +41,7 @@ def loss_with(damaged: str | None, products: torch.dtype) -> float:
             parameter[ord("a") + 1, 0] = math.nan
         else:
             parameter.view(-1)[0] = math.nan
-    scorer = RowObjective(softmax, SAMPLES, OptimizerSettings()).scorer(targets, 0, Group())
+    scorer = RowObjective(softmax, SETTINGS).scorer(targets, 0, Group())
     workers = Workers(bilm, 2, products)
     try:
         return workers.gradients(batch, scorer, bilm.lstm.zero_state(STREAMS), 1.0, 0).loss

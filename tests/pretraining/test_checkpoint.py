@@ -73,12 +73,12 @@ def test_arrays_come_back_bit_for_bit_from_plain_hdf5(folder: Path) -> None:
 
 
 def test_the_last_ones_are_kept(folder: Path) -> None:
-    checkpoints = Checkpoints(folder, keep=3)
+    checkpoints = Checkpoints(folder)
     assert checkpoints.latest(pytest.fail) is None
     for step in (0, 5, 999_999_999, 1_000_000_000, 12_345_678_901, 12_345_678_901):
         checkpoints.write(step, small(step))
         assert reports_of(checkpoints, step) == []
-    assert files(folder) == ["step-1000000000.h5", "step-12345678901.h5", "step-999999999.h5"]
+    assert files(folder) == ["step-1000000000.h5", "step-12345678901.h5"]
     checkpoints.write(5, small(5))  # a run that begins anew is not mixed with the old one
     assert reports_of(checkpoints, 5) == []
     assert files(folder) == ["step-000000005.h5"]
@@ -89,13 +89,13 @@ def test_other_files_are_left_alone(folder: Path) -> None:
     folder.mkdir()
     for name in others:
         (folder / name).write_text("mine")
-    checkpoints = Checkpoints(folder, keep=1)
+    checkpoints = Checkpoints(folder)
     assert checkpoints.latest(pytest.fail) is None
     assert not checkpoints.exist()
-    for step in (1, 2):
+    for step in (1, 2, 3):
         checkpoints.write(step, small(step))
         assert checkpoints.exist()
-    assert files(folder) == sorted([*others, "step-000000002.h5"])
+    assert files(folder) == sorted([*others, "step-000000002.h5", "step-000000003.h5"])
 
 
 def test_damage_is_found(folder: Path) -> None:
@@ -115,16 +115,17 @@ def test_damage_is_found(folder: Path) -> None:
 
 
 def test_the_one_before_is_used_and_the_damaged_one_named(folder: Path) -> None:
-    checkpoints = Checkpoints(folder, keep=3)
-    paths = {step: checkpoints.write(step, small(step)) for step in (10, 20, 30)}
-    paths[30].write_bytes(paths[30].read_bytes()[:-1])
-    [report] = reports_of(checkpoints, 20)
-    assert "step-000000030.h5: can't be used (its SHA-256 differs)" in report
-    assert "before it is used" in report
-    paths[20].write_bytes(paths[10].read_bytes())
-    reports = reports_of(checkpoints, 10)
-    assert "step-000000030.h5" in reports[0]
-    assert "step-000000020.h5: can't be used (it is of step 10: the file was renamed)" in reports[1]
+    checkpoints = Checkpoints(folder)
+    paths = {step: checkpoints.write(step, small(step)) for step in (10, 20)}
+    whole = paths[20].read_bytes()
+    for content, problem in (
+        (whole[:-1], "its SHA-256 differs"),
+        (paths[10].read_bytes(), "it is of step 10: the file was renamed"),
+    ):
+        paths[20].write_bytes(content)
+        [report] = reports_of(checkpoints, 10)
+        assert f"step-000000020.h5: can't be used ({problem})" in report
+        assert "before it is used" in report
     paths[10].unlink()
     paths[10].mkdir()
     with pytest.raises(CheckpointError) as caught:

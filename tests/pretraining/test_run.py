@@ -18,7 +18,6 @@ from small_run import last_checkpoint as checkpoint
 
 from spacy_elmo.errors import CheckpointError, WeightsError
 from spacy_elmo.formats import BiLMOptions
-from spacy_elmo.formats.atomic import lock
 from spacy_elmo.pretraining import run as loop
 from spacy_elmo.pretraining.checkpoint import Checkpoints
 from spacy_elmo.pretraining.config import EvaluationSettings, PathSettings, PretrainConfig, ScheduleSettings
@@ -49,32 +48,6 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("ended")
     run(config_of(write_text(folder / "text.txt")), folder / "out")
     return folder / "out"
-
-
-# How it begins
-
-
-@pytest.mark.slow
-def test_files_that_are_no_checkpoints_do_not_make_it_resumed(ended: Path, tmp_path: Path) -> None:
-    """The weights would be what is in the memory."""
-    (tmp_path / "out" / "checkpoints").mkdir(parents=True)
-    for file in (ended / "checkpoints").iterdir():
-        shutil.copy(file, tmp_path / "out" / "checkpoints" / f"kept-{file.name}")
-    run(config_of(ended.parent / "text.txt"), tmp_path / "out")
-    assert model_files(tmp_path / "out") == model_files(ended)
-    assert (ended / "curve.png").exists()
-
-
-def test_a_rank_without_torchrun_does_not_open_the_lock(
-    config: PretrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RANK", "1")
-    (tmp_path / "out").mkdir()
-    with (
-        lock(tmp_path / "out", CheckpointError),
-        pytest.raises(CheckpointError, match="this process writes there already"),
-    ):
-        run(config, tmp_path / "out")
 
 
 # Divergence

@@ -15,13 +15,14 @@ import torch
 from bilm_cases import Datasets, bilm_of, random_datasets
 from numpy_bilm import NumpyBiLM, State
 
-from spacy_elmo.errors import CorpusError, SettingsError, WeightsError
+from spacy_elmo.errors import CorpusError, WeightsError
 from spacy_elmo.formats import BiLMOptions
+from spacy_elmo.pretraining import scoring
 from spacy_elmo.pretraining.language_model import LanguageModel
 from spacy_elmo.pretraining.scoring import (
     Score,
     evaluate_text,
-    score_carried,
+    score_rows,
     score_sentences,
     score_text,
     score_unigram,
@@ -109,8 +110,10 @@ def check_text(score: Score, losses: list[list[tuple[str, float]]]) -> None:
     assert score.unknown == score.predictions - len(forward)
 
 
-def test_each_sentence_and_the_text_from_the_zero_state(case: Case) -> None:
-    scores = list(score_sentences(case.model, TEXT, batch_tokens=16, block_sentences=4))
+def test_each_sentence_and_the_text_from_the_zero_state(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "BATCH_TOKENS", 16)
+    monkeypatch.setattr(scoring, "BLOCK_SENTENCES", 4)
+    scores = list(score_sentences(case.model, TEXT))
     assert len(scores) == len(TEXT)
     everything: list[list[tuple[str, float]]] = [[], []]
     for sentence, score in zip(TEXT, scores):
@@ -135,7 +138,7 @@ def test_the_text_with_the_state_carried(case: Case, streams: int, starts: list[
             everything[direction] += losses[direction]
     bounds = [*starts, len(TEXT)]
     rows = [TEXT[start:stop] for start, stop in pairwise(bounds)]
-    check_text(score_carried(case.model, rows, batch_tokens=50), everything)
+    check_text(total(score_rows(case.model, rows, 50)), everything)
     got = evaluate_text(case.model, iter(TEXT), streams)
     assert got.streams == len(rows)
     check_text(got.carried, everything)
@@ -158,7 +161,7 @@ def test_a_softmax_of_biases_and_a_unigram_model_by_hand() -> None:
         assert score.known_perplexities == pytest.approx((2 ** (6 / 4), 2 ** (8 / 4), 2 ** (7 / 4)), rel=1e-6)
 
 
-def test_no_more_than_a_block_is_read_ahead() -> None:
+def test_no_more_than_a_block_is_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     model = Case(OPTIONS).single
     read = 0
 
@@ -168,12 +171,14 @@ def test_no_more_than_a_block_is_read_ahead() -> None:
             read += 1
             yield ["the", "cat"]
 
-    scores = score_sentences(model, endless(), block_sentences=5)
+    monkeypatch.setattr(scoring, "BLOCK_SENTENCES", 5)
+    scores = score_sentences(model, endless())
     for number in range(12):
         next(scores)
         assert read == 5 * (number // 5 + 1)
     read = 0
-    scores = score_sentences(model, endless(), block_tokens=6)
+    monkeypatch.setattr(scoring, "BLOCK_TOKENS", 6)
+    scores = score_sentences(model, endless())
     next(scores)
     assert read == 3
 
@@ -186,8 +191,6 @@ def test_what_can_not_be_scored() -> None:
         score_unigram(model, [], np.zeros(10))
     with pytest.raises(CorpusError, match="no sentence to score"):
         evaluate_text(model, [])
-    with pytest.raises(SettingsError, match="streams is 0"):
-        evaluate_text(model, TEXT, 0)
     bias = np.array([3e38] + [-3e38] * 9, np.float32)  # its range is beyond float32
     large = softmax_of(np.zeros((10, 4), np.float32), bias)
     with pytest.raises(WeightsError, match="loss of a sentence is not finite"):
@@ -215,7 +218,7 @@ def test_an_evaluation_is_the_scores_by_themselves() -> None:
     assert score_text(model, TEXT, tell=counts.append) == got.zero
     assert sum(counts) == len(TEXT)
     assert got.zero == score_text(model, TEXT)
-    assert got.carried == score_carried(model, [[sentence] for sentence in TEXT])
+    assert got.carried == total(score_rows(model, [[sentence] for sentence in TEXT], 2_048))
     assert (got.streams, got.unigram) == (len(TEXT), score_unigram(model, TEXT, log_p))
     assert evaluate_text(case.model, TEXT).unigram is None
 

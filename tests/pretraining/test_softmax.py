@@ -90,41 +90,33 @@ def plain_loss(*arguments: Tensor) -> Tensor:
     return total
 
 
-@pytest.mark.parametrize("rows", [1280, 8, 3, 1])
-def test_sampled_loss(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    monkeypatch.setattr(softmax, "MAX_BLOCK_ROWS", rows)
-    mine, plain = inputs(), inputs()
-    got, expected = loss_of(*mine), plain_loss(*plain)
-    assert largest_difference(got.detach(), expected.detach()) <= 1e-12
-    (3 * got).backward()
-    (3 * expected).backward()
-    for a, b in zip(mine[:3], plain[:3], strict=True):
-        assert largest_difference(a.grad, b.grad) <= 1e-12  # type: ignore[arg-type]
-
-
 @pytest.mark.usefixtures("cell")
-@pytest.mark.parametrize(("matmul_dtype", "bound"), [(torch.float32, 1e-6), (torch.bfloat16, 0.01)], ids=str)
+@pytest.mark.parametrize(
+    ("dtype", "matmul_dtype", "bound"),
+    [
+        (torch.float64, torch.float64, 1e-12),
+        (torch.float32, torch.float32, 1e-6),
+        (torch.float32, torch.bfloat16, 0.01),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("rows", [1280, 3])
-def test_sampled_loss_in_training(
-    monkeypatch: pytest.MonkeyPatch, rows: int, matmul_dtype: torch.dtype, bound: float
+def test_sampled_loss(
+    monkeypatch: pytest.MonkeyPatch, rows: int, dtype: torch.dtype, matmul_dtype: torch.dtype, bound: float
 ) -> None:
     """Values and gradients with and without compiled loops, with a bound on the relative L2 error."""
     monkeypatch.setattr(softmax, "MAX_BLOCK_ROWS", rows)
-    mine, plain = inputs(torch.float32), inputs()
+    mine, plain = inputs(dtype), inputs()
     got, expected = loss_of(*mine, matmul_dtype=matmul_dtype), plain_loss(*plain)
-    assert got.dtype == torch.float32
+    assert got.dtype == dtype
     (3 * got).backward()
     (3 * expected).backward()
     assert abs(float(got.detach()) / float(expected.detach()) - 1) <= bound
     for a, b in zip(mine[:3], plain[:3], strict=True):
         assert a.grad is not None
         assert b.grad is not None
-        assert a.grad.dtype == torch.float32
+        assert a.grad.dtype == dtype
         assert float((a.grad - b.grad).norm() / b.grad.norm()) <= bound
-
-
-def test_sampled_loss_against_numeric_gradients() -> None:
-    assert torch.autograd.gradcheck(loss_of, inputs())
 
 
 def test_sampled_loss_of_large_logits() -> None:
@@ -193,12 +185,6 @@ def test_expected_counts(n_words: int, n_draws: int) -> None:
     np.testing.assert_allclose(got.numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("n_samples", [0, -1, 11])
-def test_refused_numbers_of_samples(n_samples: int) -> None:
-    with pytest.raises(ValueError, match=f"got {n_samples}, expected 1 to 10"):
-        LogUniform(10, n_samples)
-
-
 ROWS = 7
 LOOP_WORDS = [1, 5, 33, 64, 130, 1000]
 TYPES = [torch.float32, torch.bfloat16]
@@ -234,41 +220,26 @@ def run(block: Block) -> Result:
     return Result(logits, losses, d_true)
 
 
-def assert_close(got: Result, expected: Result) -> None:
-    """Within a unit in bfloat16's last place, or float32 sums in another order."""
-    rtol = 2**-7 if got.probabilities.dtype == torch.bfloat16 else 1e-5
-    torch.testing.assert_close(got.probabilities, expected.probabilities, rtol=rtol, atol=1e-9, equal_nan=True)
-    torch.testing.assert_close(got.losses, expected.losses, rtol=2e-6, atol=2e-6, equal_nan=True)
-    torch.testing.assert_close(got.d_true, expected.d_true, rtol=2e-6, atol=2e-6, equal_nan=True)
-
-
 @pytest.mark.parametrize("words", LOOP_WORDS)
 @pytest.mark.parametrize("scale", [0.01, 3.0, 100.0])
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-def test_equals_torch(twice: Callable, words: int, scale: float, dtype: torch.dtype) -> None:
-    block = block_of(words, dtype, scale)
-    got, expected = twice(lambda: run(block))
-    assert all(part.isfinite().all() for part in got)
-    assert_close(got, expected)
-
-
-@pytest.mark.parametrize("words", LOOP_WORDS)
-@pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.usefixtures("cell")
-def test_equals_numpy(words: int, dtype: torch.dtype) -> None:
-    block = block_of(words, dtype)
+def test_equals_numpy(words: int, scale: float, dtype: torch.dtype) -> None:
+    block = block_of(words, dtype, scale)
     logits = block.logits.double().numpy() + block.offset.double().numpy()
     for row, hit in enumerate(block.hits.tolist()):
         if hit >= 0:
             logits[row, hit] = -np.inf
     all_logits = np.concatenate([logits, block.true_logits.double().numpy()[:, None]], 1)
-    exponentials = np.exp(all_logits)
+    exponentials = np.exp(all_logits - all_logits.max(1, keepdims=True))
     p = exponentials / exponentials.sum(1, keepdims=True)
+    losses = np.log(exponentials.sum(1)) + all_logits.max(1) - all_logits[:, -1]
     got = run(block)
-    bound = 2**-8 if dtype == torch.bfloat16 else 2e-6
+    exact = 2e-6 * max(1, scale / 3)  # float32 holds larger logits less exactly
+    bound = 2**-8 if dtype == torch.bfloat16 else exact
     np.testing.assert_allclose(got.probabilities.double().numpy(), p[:, :-1], rtol=bound, atol=1e-9)
-    np.testing.assert_allclose(got.losses.numpy(), -np.log(p[:, -1]), rtol=2e-6, atol=2e-6)
-    np.testing.assert_allclose(got.d_true.numpy(), p[:, -1] - 1, rtol=2e-6, atol=2e-6)
+    np.testing.assert_allclose(got.losses.numpy(), losses, rtol=exact, atol=exact)
+    np.testing.assert_allclose(got.d_true.numpy(), p[:, -1] - 1, rtol=exact, atol=exact)
 
 
 @pytest.mark.parametrize("value", [NAN, INF])
