@@ -114,23 +114,22 @@ def total(scores: Iterable[Score]) -> Score:
 # dim * projection_dim from which a thread for each direction pays. In smaller networks Python itself takes most of the
 # time, which two threads can't do at once: 64 * 32 then takes 1.5 times as long, and 2.5 times the processor time
 LEAST_FOR_THREADS = 2**14
+BATCH_TOKENS = 2_048  # positions that run through the network together, which bounds the memory
 _NO_TARGET = -1  # at steps after the end of a row
 # For each direction the word that is read and the id of its target: forward word, forward id, backward word, id.
 Position = tuple[str, int, str, int]
 
 
 @torch.no_grad()
-def score_rows(model: LanguageModel, rows: Sequence[Iterable[list[str]]], batch_tokens: int) -> list[Score]:
+def score_rows(model: LanguageModel, rows: Sequence[Iterable[list[str]]]) -> list[Score]:
     """Return the score of each row of sentences, in which both directions carry their state on, from zero.
 
     The backward direction reads a sentence from its end to its beginning, and then continues with the next.
 
-    batch_tokens: positions of all rows that run through the network together, which bounds the memory.
-
     Raises WeightsError if a loss is not finite.
     """
     positions = [_positions(model, row) for row in rows]
-    steps = max(1, batch_tokens // max(1, len(rows)))  # a long sentence continues in the next batch
+    steps = max(1, BATCH_TOKENS // max(1, len(rows)))  # a long sentence continues in the next batch
     state = model.bilm.lstm.zero_state(len(rows))
     device = state.h.device
     ends, predictions, unknown = (np.zeros(len(rows), np.int64) for _ in range(3))
@@ -210,7 +209,6 @@ def _arrays(window: list[list[Position]]) -> tuple[list[str], npt.NDArray[np.int
 
 
 STREAMS = 16  # parts of a text that are read side by side if the state is carried
-BATCH_TOKENS = 2_048  # positions that run through the network together
 # A block is in memory, and runs sorted by length. It ends with the sentence in which it reaches one of these numbers.
 BLOCK_SENTENCES, BLOCK_TOKENS = 20_000, 1_000_000
 
@@ -239,7 +237,7 @@ def evaluate_text(
     text = spooled(sentences)
     zero, streams = (sum_up or total)(score_sentences(model, text)), min(streams, len(text))
     bounds = [k * len(text) // streams for k in range(streams + 1)]
-    carried = total(score_rows(model, [text.part(start, stop) for start, stop in pairwise(bounds)], BATCH_TOKENS))
+    carried = total(score_rows(model, [text.part(start, stop) for start, stop in pairwise(bounds)]))
     frequencies = model.vocabulary.log_unigram()
     unigram = None if frequencies is None else score_unigram(model, text, frequencies)
     return Evaluation(zero, carried, streams, unigram)
@@ -264,7 +262,7 @@ def score_sentences(
     for block in _blocks(sentences):
         scores: dict[int, Score] = {}
         for numbers in _batches([len(sentence) + 1 for sentence in block]):
-            scores |= zip(numbers, score_rows(model, [[block[number]] for number in numbers], BATCH_TOKENS))
+            scores |= zip(numbers, score_rows(model, [[block[number]] for number in numbers]))
             if tell is not None:
                 tell(len(numbers))
         yield from (scores[number] for number in range(len(block)))

@@ -64,7 +64,7 @@ def test_json_holds_what_was_scored(model: Path, text: Path) -> None:
     scored = model_of()
     scores = {
         "zero_state": score_text(scored, TEXT),
-        "carried_state": total(score_rows(scored, [TEXT[:2], TEXT[2:]], 100)),
+        "carried_state": total(score_rows(scored, [TEXT[:2], TEXT[2:]])),
         "unigram": score_unigram(scored, TEXT, scored.vocabulary.log_unigram()),
     }
     for name, score in scores.items():

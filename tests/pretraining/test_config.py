@@ -21,7 +21,6 @@ from spacy_elmo.pretraining.config import (
     SoftmaxSettings,
     TrainingSettings,
     VocabularySettings,
-    commented,
     read_config,
     settings,
     to_config,
@@ -294,15 +293,6 @@ def test_every_setting_has_a_help_text_of_its_own() -> None:
     found = [setting for setting in settings() if "." in setting.key]
     assert [setting.key for setting in found] == keys
     assert len({setting.help for setting in found}) == len(found)
-
-
-def test_comments_stand_above_their_settings() -> None:
-    lines = commented(TEXT).splitlines()
-    assert [line for line in lines if not line.startswith("# ")] == TEXT.splitlines()
-    helps = {setting.key.rpartition(".")[2]: setting.help for setting in settings() if setting.key.count(".") == 1}
-    for name in ("streams", "heldout", "min_count", "checkpoint_every"):
-        (place,) = (number for number, line in enumerate(lines) if line.startswith(f"{name} = "))
-        assert lines[place - 1] == f"# {helps[name]}"
 
 
 def test_the_reference_has_the_table() -> None:

@@ -89,14 +89,11 @@ def test_the_files(corpus: PreparedCorpus, source: Path) -> None:
     assert sorted(path.name for path in folder.parent.iterdir()) == ["prepared", "text.txt"]
 
 
-def test_sentences(corpus: PreparedCorpus) -> None:
+def test_sentences_and_parts(corpus: PreparedCorpus) -> None:
     assert (len(corpus), corpus.n_tokens) == (3, 9)
     assert [corpus.sentence(i) for i in range(3)] == list(corpus) == SENTENCES
     assert corpus.lengths.tolist() == [3, 2, 4]
     corpus.verify()
-
-
-def test_parts(corpus: PreparedCorpus) -> None:
     part = corpus.part(1, 3)
     assert list(part) == SENTENCES[1:]
     assert (part.n_tokens, part.lengths.tolist()) == (6, [2, 4])

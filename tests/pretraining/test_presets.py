@@ -40,19 +40,10 @@ def test_sizes(size: str, n_filters: int, dim: int, projection: int, n_highway: 
     assert round(options.n_parameters / 1e6, 1) == parameters
 
 
-def test_the_original_is_trained_as_by_its_authors() -> None:
-    config = config_of_size(Size.original, PATHS)
-    training = config.training
-    assert config.vocabulary.size == 793_471
-    assert (training.streams, training.steps, training.dropout, training.epochs) == (384, 20, 0.1, 10)
-    assert training.zero_state_share == 0
-    assert (training.softmax.kind, training.softmax.negatives) == ("sampled", 8192)
-    optimizer = training.optimizer
-    assert (optimizer.name, optimizer.learning_rate, optimizer.initial_accumulator) == ("adagrad", 0.2, 1)
-    assert (optimizer.clip_norm, optimizer.loss_scale) == (10, 20)
-    assert (training.schedule.kind, training.schedule.warmup_steps) == ("constant", 0)
+def test_all_but_the_first_and_the_last_are_trained_by_the_defaults() -> None:
     for size in (Size.mini, Size.midi, Size.small, Size.medium):
         assert config_of_size(size, PATHS).training == TrainingSettings()
+    assert config_of_size(Size.original, PATHS).vocabulary.size == 793_471
 
 
 @pytest.mark.parametrize("config", ALL)

@@ -6,7 +6,6 @@ import math
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -129,18 +128,20 @@ def test_each_sentence_and_the_text_from_the_zero_state(case: Case, monkeypatch:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("streams", "starts"), [(1, [0]), (3, [0, 3, 6]), (4, [0, 2, 4, 6]), (100, list(range(9)))])
-def test_the_text_with_the_state_carried(case: Case, streams: int, starts: list[int]) -> None:
+def test_the_text_with_the_state_carried(
+    case: Case, streams: int, starts: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     everything: list[list[tuple[str, float]]] = [[], []]
     state = None
     for number, sentence in enumerate(TEXT):
         losses, state = case.losses(sentence, None if number in starts else state)
         for direction in (0, 1):
             everything[direction] += losses[direction]
-    bounds = [*starts, len(TEXT)]
-    rows = [TEXT[start:stop] for start, stop in pairwise(bounds)]
-    check_text(total(score_rows(case.model, rows, 50)), everything)
     got = evaluate_text(case.model, iter(TEXT), streams)
-    assert got.streams == len(rows)
+    check_text(got.carried, everything)
+    monkeypatch.setattr(scoring, "BATCH_TOKENS", 50)
+    got = evaluate_text(case.model, iter(TEXT), streams)
+    assert got.streams == len(starts)
     check_text(got.carried, everything)
 
 
@@ -218,7 +219,7 @@ def test_an_evaluation_is_the_scores_by_themselves() -> None:
     assert score_text(model, TEXT, tell=counts.append) == got.zero
     assert sum(counts) == len(TEXT)
     assert got.zero == score_text(model, TEXT)
-    assert got.carried == total(score_rows(model, [[sentence] for sentence in TEXT], 2_048))
+    assert got.carried == total(score_rows(model, [[sentence] for sentence in TEXT]))
     assert (got.streams, got.unigram) == (len(TEXT), score_unigram(model, TEXT, log_p))
     assert evaluate_text(case.model, TEXT).unigram is None
 
