@@ -24,7 +24,7 @@ from ..errors import CommandError
 from ..modules.loading import EMBEDDED
 from ..pipeline.mixes import LearnedMix, learned_mixes
 from ..pipeline.saved import known_bilm, load_pipe
-from ..pretraining.language_model import LanguageModel, has_softmax, no_softmax
+from ..pretraining.language_model import LanguageModel, no_softmax, softmax_folder
 from ..text.stream import Fields, Report, read_documents
 from ..text.words import blank
 from . import shared
@@ -147,7 +147,7 @@ def _pack_bilm(choice: BiLMChoice, predictions: bool) -> tuple[str, bool]:
     options, weights = choice.load_arrays()
     words = None
     name = choice.model or EMBEDDED if choice.saved_pipeline is None else known_bilm(options, weights)
-    if predictions and name is not None and has_softmax(name):
+    if predictions and name is not None and softmax_folder(name) is not None:
         model = LanguageModel.load(name)
         words = model.words[:PREDICTED_WORDS]
         rows = {name: values[:PREDICTED_WORDS].numpy() for name, values in model.softmax.state_dict().items()}

@@ -148,9 +148,10 @@ def _find(name: str) -> Path | None:
 
 def _softmax_of(name: str) -> list[Path]:
     """Return the softmax of a biLM, or nothing. Raises ElmoError if the package of it can't be used."""
-    from ..pretraining.language_model import SOFTMAX, has_softmax, softmax_folder
+    from ..pretraining.language_model import SOFTMAX, softmax_folder
 
-    return [Path(softmax_folder(name) or "", SOFTMAX)] if has_softmax(name) else []
+    folder = softmax_folder(name)
+    return [] if folder is None else [folder / SOFTMAX]
 
 
 def _show_package(name: str, folder: Path) -> None:

@@ -12,8 +12,7 @@ from ..errors import CommandError
 from ..formats.softmax import read_softmax
 from ..modules.loading import files_of
 from ..pretraining.config import PathSettings, PretrainConfig, commented, to_config, to_text
-from ..pretraining.folder import find_init
-from ..pretraining.language_model import SOFTMAX, WORDS, no_softmax
+from ..pretraining.language_model import SOFTMAX, WORDS, no_softmax, softmax_folder
 from ..pretraining.presets import Size, config_of_size, enough_sentences, enough_tokens, fit, tuning_config
 from ..pretraining.text import count_text
 from ..pretraining.vocabulary import read_words
@@ -48,7 +47,7 @@ def init_pretrain_config(
     if init is not None and size is not None:
         told = f"--init is {init} and --size {size.value}. Expected one of them"
         raise CommandError(f"{told}: a biLM that is tuned has its own size. Leave one of them out.")
-    words = None if init is None else find_init(init)  # the folder of its softmax and vocabulary
+    words = None if init is None else softmax_folder(init)  # the folder of its softmax and vocabulary
     tokenizer_of(lang)  # so that a language which spaCy does not know is refused now
     paths = PathSettings("train" if train is None else train, heldout, init=init)
     settings = config_of_size(size or Size.mini, paths, lang) if init is None else tuning_config(paths, lang)

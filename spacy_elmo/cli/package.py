@@ -73,7 +73,7 @@ def package(
         problem = f"--name is {name!r}. Expected small letters, digits and single _, and no name of a published biLM"
     elif name == EMBEDDED and softmax is not Place.apart:
         problem = f"--name is {name}, which names the embedded biLM, not one of a package. Give another name"
-    elif softmax is Place.apart and not files.has_softmax(model):
+    elif softmax is Place.apart and files.softmax_folder(model) is None:
         problem = f"--softmax is apart, but {files.no_softmax(model)} Or give --softmax inside or none"
     elif build is not Built.none and find_spec("build") is None:
         problem = "the module build is missing. Expected it for --build: pip install build setuptools wheel"

@@ -61,15 +61,15 @@ def pretrain(
             renamed = _move_aside(output, settings)
             if renamed is not None:
                 reporter.message(f"the earlier run is kept in {renamed}")
-        outcome = run.pretrain(settings, output, reporter)
+        stopped_by = run.pretrain(settings, output, reporter)
     except OtherProcessError as error:  # the other process prints it
         raise typer.Exit(1) from error
     except (ElmoError, OSError) as error:
         raise CommandError(prefix + str(error)) from error
     finally:
         reporter.close()
-    if outcome.stopped_by is not None:
-        raise typer.Exit(128 + outcome.stopped_by)
+    if stopped_by is not None:
+        raise typer.Exit(128 + stopped_by)
 
 
 def _move_aside(output: Path, settings: PretrainConfig) -> Path | None:

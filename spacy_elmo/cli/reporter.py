@@ -38,8 +38,8 @@ class ConsoleReporter(Reporter):
         rows = []
         for name, source, corpus in run.texts:
             rows.append((name, f"{source}: {len(corpus):,} sentences, {corpus.n_tokens:,} tokens"))
-        if run.scored is not None:
-            rows.append(("scored during the run", f"{run.scored:,} held-out sentences"))
+        if (scored := run.config.evaluation.sentences) < len(run.heldout):
+            rows.append(("scored during the run", f"{scored:,} held-out sentences"))
         rows += [
             ("vocabulary", f"{len(run.vocabulary):,} words{covered}"),
             ("biLM", f"{run.config.bilm.n_parameters:,} parameters"),

@@ -59,7 +59,8 @@ class BlockShuffle:
 class WordTable:
     """Numbers words in the order in which they come, `<S>` 0 and `</S>` 1, and stores their ids.
 
-    targets: of the vocabulary, by the words' numbers; those of `<S>` and `</S>` are not used.
+    characters, targets: ids of characters and of the vocabulary, by the words' numbers. The targets of `<S>` and
+        `</S>` are not used.
     """
 
     def __init__(self, vocabulary: Vocabulary, max_characters: int) -> None:
@@ -69,8 +70,8 @@ class WordTable:
     def clear(self) -> None:
         """Forget all words. Numbers returned earlier become invalid."""
         self._numbers: dict[str, int] = {}
-        self._characters = np.empty((1024, self.max_characters), np.int16)
-        self._characters[:2] = boundary_ids(self.max_characters)
+        self.characters = np.empty((1024, self.max_characters), np.int16)
+        self.characters[:2] = boundary_ids(self.max_characters)
         self.targets = np.zeros(1024, np.int32)
 
     @property
@@ -89,14 +90,11 @@ class WordTable:
         start, stop = len(self._numbers) + 2, len(self._numbers) + 2 + len(new)
         if stop > len(self.targets):
             n_more = max(stop, 2 * start) - len(self.targets)
-            self._characters = np.pad(self._characters, ((0, n_more), (0, 0)))
+            self.characters = np.pad(self.characters, ((0, n_more), (0, 0)))
             self.targets = np.pad(self.targets, (0, n_more))
-        self._characters[start:stop] = words_to_ids(new, self.max_characters)
+        self.characters[start:stop] = words_to_ids(new, self.max_characters)
         self.targets[start:stop] = self.vocabulary.ids(new)
         self._numbers.update(zip(new, range(start, stop)))
-
-    def characters(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return self._characters[numbers].astype(np.int64)
 
 
 class Window(NamedTuple):
@@ -197,7 +195,7 @@ class Streams:
         # on earlier batches, and another order of rows would change the last bits of the results.
         order = np.argsort(first)
         row_of_input = np.argsort(order)[inputs].reshape(2, steps, -1)
-        return Window(self.table.characters(words[order]), row_of_input, rows[[1, 3]], starts)
+        return Window(self.table.characters[words[order]].astype(np.int64), row_of_input, rows[[1, 3]], starts)
 
     def close(self) -> None:
         """Do nothing; `ReadAhead` has processes."""

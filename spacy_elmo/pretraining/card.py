@@ -43,7 +43,7 @@ def write_card(folder: Path, run: Run, step: int, seconds: float, score: Score) 
 def _model(run: Run, step: int, seconds: float) -> dict[str, str]:
     options, language, init = run.config.bilm, run.config.corpus.language, run.config.paths.init
     filters = ", ".join(f"{n} of {width}" for width, n in options.filters)
-    tokens = step * run.config.training.tokens_per_update
+    tokens, epoch = step * run.config.training.tokens_per_update, run.train.n_tokens + len(run.train)
     rows = {
         "character encoder": f"dim {options.char_dim}; filters: {filters} characters; {options.activation}; "
         f"highway layers: {options.n_highway}",
@@ -60,8 +60,7 @@ def _model(run: Run, step: int, seconds: float) -> dict[str, str]:
         language = f"{told}; words were separated by blanks"
     return rows | {
         "language": language,
-        "tokens seen": f"{tokens:,} of one direction, `</S>` counted: {tokens / run.tokens_per_epoch:.2f} epochs in "
-        f"{step:,} updates",
+        "tokens seen": f"{tokens:,} of one direction, `</S>` counted: {tokens / epoch:.2f} epochs in {step:,} updates",
         "time": f"{seconds / 3600:.2f} hours, processes: {run.processes}",
         "files": "`options.json` and `weights.hdf5` in the official format; `softmax.hdf5` and `vocabulary.txt`",
         "versions": ", ".join(f"{name} {version(name)}" for name in ("spacy-elmo", "torch")),

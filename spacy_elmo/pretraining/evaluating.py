@@ -132,7 +132,7 @@ class Reporter:
         """Something else happened that a person should know. text: a sentence."""
 
     def done(self, output: Path, best: float | None, stopped_by: int | None) -> None:
-        """The run has ended, or was stopped by a signal. best, stopped_by: as in `Outcome`."""
+        """The run has ended, or was stopped by a signal, of this number. best: lowest held-out perplexity, if any."""
 
     def close(self) -> None:
         """No other method will be called: the run has ended, also after an error."""

@@ -22,7 +22,7 @@ from ..modules.loading import card_language, find_bilm
 from . import language_model as files
 from .checkpoint import CHECKPOINTS, Checkpoints
 from .config import PathSettings, PretrainConfig, flat, refuse, write_config
-from .language_model import LanguageModel, has_softmax, no_softmax, refuse_new_run, softmax_folder
+from .language_model import LanguageModel, no_softmax, softmax_folder
 from .prepared import META, PreparedCorpus, prepare
 from .softmax import Softmax
 from .trainer import enough_memory
@@ -67,19 +67,10 @@ def check_new_run(config: PretrainConfig, output: Path) -> None:
             _trained(config, paths.init)  # read again after the text was prepared, which may take hours
 
 
-def find_init(name: str) -> Path | None:
-    """Return the folder of the softmax.hdf5 and the vocabulary.txt of paths.init; None: it has none. Raises ElmoError.
-
-    It must be a biLM that can be read.
-    """
-    refuse_new_run(find_bilm(name))
-    return softmax_folder(name) if has_softmax(name) else None
-
-
 def _words_file(paths: PathSettings) -> Path | None:
     if paths.vocabulary is not None:
         return Path(paths.vocabulary)
-    folder = None if paths.init is None else find_init(paths.init)
+    folder = None if paths.init is None else softmax_folder(paths.init)
     return None if folder is None else folder / files.WORDS
 
 
@@ -114,16 +105,6 @@ class Run:
         paths = self.config.paths
         heldout = paths.heldout or paths.train
         return [("training text", paths.train, self.train), ("held-out text", heldout, self.heldout)]
-
-    @property
-    def tokens_per_epoch(self) -> int:
-        return self.train.n_tokens + len(self.train)
-
-    @property
-    def scored(self) -> int | None:
-        """Number of held-out sentences that are scored during the run; None: all."""
-        sentences = self.config.evaluation.sentences
-        return sentences if sentences < len(self.heldout) else None
 
     @cached_property
     def init_language(self) -> str | None:
@@ -300,7 +281,7 @@ def empty_model(config: PretrainConfig, vocabulary: Vocabulary) -> LanguageModel
 
 
 def _trained(config: PretrainConfig, name: str) -> BiLM | LanguageModel:
-    output, folder = find_init(name), find_bilm(name)
+    output, folder = softmax_folder(name), find_bilm(name)
     path = folder / files.OPTIONS
     if read_options(path) != config.bilm:
         raise SettingsError(

@@ -9,7 +9,7 @@ import torch
 
 from ..errors import WeightsError, shown
 from ..formats.atomic import is_unfinished, replacing_folder
-from ..formats.names import find_point, folder_named, folder_of, is_named
+from ..formats.names import find_point, folder_of, is_named
 from ..formats.options import read_options, write_options
 from ..formats.paths import sha256_of
 from ..formats.softmax import read_softmax, write_softmax
@@ -80,23 +80,17 @@ def refuse_new_run(folder: Path) -> None:
 
 
 def softmax_folder(model: str | os.PathLike[str]) -> Path | None:
-    """Return the folder of a model's softmax.hdf5 and vocabulary.txt; None for en_core without its softmax's package.
+    """Return the folder of a model's softmax.hdf5 and vocabulary.txt; None if it has no softmax. Raises ElmoError.
 
     model: a folder, that of a run for its model-best, or a biLM's name.
     """
     if is_embedded(model):
         return package_folder(EMBEDDED, Path(embedded_files()[1]))
-    if not is_named(model):
-        return find_bilm(model)
-    folder = folder_named(model)
+    folder = find_bilm(model)
+    refuse_new_run(folder)
     if (folder / SOFTMAX).exists():
         return folder
-    return package_folder(os.fspath(model), folder / WEIGHTS) or folder
-
-
-def has_softmax(model: str | os.PathLike[str]) -> bool:
-    folder = softmax_folder(model)
-    return folder is not None and (folder / SOFTMAX).exists()
+    return package_folder(os.fspath(model), folder / WEIGHTS) if is_named(model) else None
 
 
 def no_softmax(model: str | os.PathLike[str]) -> WeightsError:
@@ -113,22 +107,17 @@ def no_softmax(model: str | os.PathLike[str]) -> WeightsError:
     )
 
 
-def check_sizes(got: tuple[int, int], expected: tuple[int, int], source: str) -> None:
-    """Raise WeightsError if a softmax has other rows and values in each than its words and its biLM want."""
-    if got != expected:
-        raise WeightsError(
-            f"{source}: the softmax has {got[0]:,} rows of {got[1]} values. Expected a row for each of the "
-            f"vocabulary's {expected[0]:,} words, of {expected[1]} values, the biLM's projection_dim: use files of "
-            "the same model."
-        )
-
-
 class LanguageModel:
     """A biLM with the output layer that predicts words. Raises WeightsError if the sizes do not fit each other."""
 
     def __init__(self, bilm: BiLM, softmax: Softmax, vocabulary: Vocabulary, source: str = "the model") -> None:
-        expected = (len(vocabulary), bilm.options.projection_dim)
-        check_sizes((softmax.n_words, softmax.projection_dim), expected, source)
+        width = bilm.options.projection_dim
+        if (softmax.n_words, softmax.projection_dim) != (len(vocabulary), width):
+            raise WeightsError(
+                f"{source}: the softmax has {softmax.n_words:,} rows of {softmax.projection_dim} values. Expected a "
+                f"row for each of the vocabulary's {len(vocabulary):,} words, of {width} values, the biLM's "
+                "projection_dim: use files of the same model."
+            )
         self.bilm, self.softmax, self.vocabulary = bilm, softmax, vocabulary
 
     @property
@@ -140,21 +129,17 @@ class LanguageModel:
     def load(cls, model: str | os.PathLike[str]) -> "LanguageModel":
         """Read the files of a model (see `softmax_folder`). Raises ElmoError."""
         folder, output = find_bilm(model), softmax_folder(model)
-        if output is None:
-            raise no_softmax(model)
-        refuse_new_run(folder)
         if is_unfinished(folder):
             raise WeightsError(
                 f"{folder}: the process that wrote it ended before it was complete, so its files may be of two "
                 "models. Resume the run, which writes it again, or give another folder."
             )
-        paths = [folder / OPTIONS, folder / WEIGHTS, output / SOFTMAX, output / WORDS]
-        missing = [path.name for path in paths if not path.exists()]
-        if missing[:1] == [SOFTMAX]:
-            raise no_softmax(model)
-        if missing:
+        paths = [folder / OPTIONS, folder / WEIGHTS, *([] if output is None else [output / WORDS])]
+        if missing := [path.name for path in paths if not path.exists()]:
             expected = f"the folder of a biLM with its softmax ({', '.join(FILES)}), or that of a pretraining run"
             raise WeightsError(f"{folder}: {', '.join(missing)} missing. Expected {expected}.")
+        if output is None:
+            raise no_softmax(model)
         options = read_options(folder / OPTIONS)
         softmax = read_output_layer(output / SOFTMAX)
         bilm = BiLM.from_arrays(options, read_weights(folder / WEIGHTS, options))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ..errors import CommandError, WeightsError, shown
+from ..errors import CommandError, WeightsError
 from ..formats import outputs
 from ..formats.atomic import real, replacing_folder, writing
 from ..formats.hdf5 import Floats
@@ -20,11 +20,10 @@ from ..formats.options import read_options, write_options
 from ..formats.weights import read_weights, write_weights
 from ..modules.loading import files_of, find_bilm
 from . import language_model as files
-from .language_model import LanguageModel, has_softmax, refuse_new_run, softmax_folder, write_output_layer
+from .language_model import LanguageModel, refuse_new_run, softmax_folder, write_output_layer
 from .vocabulary import Vocabulary
 
 MANTISSA_BITS = 23  # that a float32 stores (IEEE 754 binary32), without the implicit leading 1
-MIN_STEP_BITS, MAX_STEP_BITS = 2, 16  # of a whole number of steps, with its sign
 STEPS_TRIED = 4  # a still smaller step would reach too few values
 SMALLEST = 2.0**-149  # the smallest float32 above 0
 
@@ -35,10 +34,6 @@ def round_mantissas(values: Floats, bits: int) -> Floats:
     Subnormal numbers are rounded to multiples of 2 ** -(126 + bits). A number that would round to infinity becomes the
     largest one of `bits` bits. NaN and infinity do not change.
     """
-    if not 1 <= bits <= MANTISSA_BITS:
-        raise WeightsError(
-            f"the number of mantissa bits is {shown(bits)}. Expected a whole number from 1 to {MANTISSA_BITS}."
-        )
     # At least one dimension, because numpy warns if a scalar overflows.
     raw = np.array(values, dtype=np.float32, ndmin=1).view(np.uint32)
     n_dropped = MANTISSA_BITS - bits
@@ -72,10 +67,6 @@ def steps_of(values: Floats, bits: int, axes: tuple[int, ...]) -> npt.NDArray[np
     It is the smallest that reaches all values, or one of the next three below, which cut the largest values: that with
     the smallest sum of squared changes.
     """
-    if not MIN_STEP_BITS <= bits <= MAX_STEP_BITS:
-        raise WeightsError(
-            f"the number of bits is {shown(bits)}. Expected a whole number from {MIN_STEP_BITS} to {MAX_STEP_BITS}."
-        )
     exact = values.astype(np.float64)
     most = 2 ** (bits - 1) - 1
     largest = np.abs(exact).max(axis=axes, keepdims=True, initial=0.0)
@@ -167,7 +158,8 @@ def _pack(
     rounded = {name: _rounded(name, values, mantissa_bits, bits) for name, values in arrays.items()}
     largest, mean = _relative_change(arrays, rounded)
     norms = {name: _norm(rounded[name] - values) / (_norm(values) or 1.0) for name, values in arrays.items()}
-    full = LanguageModel.load(model) if softmax != NO_SOFTMAX and has_softmax(model) else None
+    of_softmax = softmax_folder(model) if softmax != NO_SOFTMAX else None
+    full = None if of_softmax is None else LanguageModel.load(model)
     if full is not None and bits is not None:
         with torch.no_grad():
             for parameter in full.softmax.parameters():
@@ -190,7 +182,7 @@ def _pack(
                 if largest:  # otherwise the weights are as they were
                     card = _EARLIER.sub(b"", card) + _CARD_LINE.format(told=told).encode()
                 (temporary / files.CARD).write_bytes(card)
-        before = [folder] if full is None else [folder, softmax_folder(model) or folder]
+        before = [*filter(None, (folder, of_softmax))]
         sizes = {path.name: (_size(path.name, before), path.stat().st_size) for path in sorted(temporary.iterdir())}
     return Packed(sizes, largest, mean, norms)
 

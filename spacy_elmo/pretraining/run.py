@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -33,18 +32,12 @@ LOSS_SMOOTHING, SPEED_SMOOTHING = 0.98, 0.9
 _OWED = "owed"  # in a checkpoint whose evaluation was stopped
 
 
-class Outcome(NamedTuple):
-    """stopped_by: number of the signal, None if the run is finished; best: lowest held-out perplexity, None: none."""
-
-    stopped_by: int | None
-    best: float | None
-
-
-def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> Outcome:
+def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> int | None:
     """Train a biLM in the folder of a run, from its newest undamaged checkpoint if there is one. Raises ElmoError.
 
     docs/pretraining.md tells what it writes, and when. SIGINT, SIGTERM and SIGHUP make it write a checkpoint and
-    return. A run that goes on ends in the same bits as one that was never stopped. All processes of torchrun call it.
+    return their number. A run that goes on ends in the same bits as one that was never stopped. All processes of
+    torchrun call it.
     """
     reuse_memory()
     with processes(config.training.device) as group, ExitStack() as resources:
@@ -120,7 +113,7 @@ class _Loop:
         self.owed = False  # whether a signal stopped the evaluation of this step
         self.speed = math.nan
 
-    def run_to_end(self) -> Outcome:
+    def run_to_end(self) -> int | None:
         trainer, settings = self.trainer, self.run.config.evaluation
         self._resume()
         if self.owed:
@@ -152,7 +145,7 @@ class _Loop:
             self.reporter.message(f"stopped at step {trainer.step_number}")
         best = self.progress.best if math.isfinite(self.progress.best) else None
         self.reporter.done(self.output, best, self.stopped or None)
-        return Outcome(self.stopped or None, best)
+        return self.stopped or None
 
     def _resume(self) -> None:
         folder = self.checkpoints.folder

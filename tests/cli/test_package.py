@@ -16,7 +16,7 @@ from embedded_case import model_of
 from setuptools import build_meta
 
 from spacy_elmo import ElmoEmbedder
-from spacy_elmo.pretraining.language_model import LanguageModel, has_softmax
+from spacy_elmo.pretraining.language_model import LanguageModel, softmax_folder
 
 run = partial(commands.run, "elmo")
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,13 +54,13 @@ def test_an_installed_package(model: Path, tmp_path: Path, monkeypatch: pytest.M
         assert "\n\nInstall spacy-elmo first, and then this package." in card
     install(out / name, monkeypatch)
     if softmax == "apart":
-        assert not has_softmax(name)
+        assert softmax_folder(name) is None
         install(out / f"{name}_softmax", monkeypatch)
     run("pack", model, tmp_path / "packed", "--bits", "8")
     packed = tmp_path / "packed"
     expected = ElmoEmbedder(packed / "options.json", packed / "weights.hdf5").embed_sentence(["the", "cat"])
     np.testing.assert_array_equal(ElmoEmbedder(name).embed_sentence(["the", "cat"]), expected)
-    assert has_softmax(name) == (softmax != "none")
+    assert (softmax_folder(name) is not None) == (softmax != "none")
     if softmax != "none":
         weights = [LanguageModel.load(bilm).softmax.state_dict()["weight"] for bilm in (name, packed)]
         np.testing.assert_array_equal(*weights)

@@ -20,11 +20,6 @@ PRETRAIN = loop.pretrain
 TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
 
-class Ended(NamedTuple):
-    stopped_by: int | None = None
-    best: float | None = 60.0
-
-
 class Call(NamedTuple):
     config: PretrainConfig
     output: Path
@@ -36,9 +31,9 @@ class Loop:
 
     def __init__(self) -> None:
         self.calls: list[Call] = []
-        self.end: Ended | BaseException = Ended()
+        self.end: int | BaseException | None = None
 
-    def __call__(self, *given: Any) -> Ended:
+    def __call__(self, *given: Any) -> int | None:
         self.calls.append(Call(*given))
         if isinstance(self.end, BaseException):
             raise self.end
@@ -100,7 +95,7 @@ def test_what_is_refused_before_anything_is_read(arguments: list[str], message: 
 
 def test_the_end_of_a_run(stub: Loop) -> None:
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-        stub.end = Ended(number, None)
+        stub.end = number
         run("run.cfg", "out", code=code)
     for error in (CheckpointError("the disk is full"), PermissionError("the disk is full")):
         stub.end = error

@@ -72,7 +72,7 @@ def with_paths(config: PretrainConfig, **paths: Any) -> PretrainConfig:
     return replace(config, paths=replace(config.paths, **{k: v and str(v) for k, v in paths.items()}))
 
 
-def run(config: PretrainConfig, output: Path, reporter: Reporter | None = None) -> loop.Outcome:
+def run(config: PretrainConfig, output: Path, reporter: Reporter | None = None) -> int | None:
     """To its end, or its error."""
     return loop.pretrain(config, output, Reporter() if reporter is None else reporter)
 

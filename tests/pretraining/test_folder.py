@@ -26,8 +26,6 @@ from spacy_elmo.pretraining.config import (
     SoftmaxSettings,
     TrainingSettings,
     VocabularySettings,
-    commented,
-    read_config,
 )
 from spacy_elmo.pretraining.folder import (
     WRITTEN,
@@ -43,7 +41,6 @@ from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 from spacy_elmo.pretraining.softmax import Softmax
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 
-ROOT = Path(__file__).parents[2]
 SIZES = BiLMOptions(3, ((1, 3), (2, 2)), 1, "relu", 20, 24, 16, 2, 3.0, 3.0, True)
 SPECIAL = ["<S>", "</S>", "<UNK>"]
 TEXT = "the ship sank\nthe sea took the ship <S>\nthe whale\n"
@@ -364,27 +361,3 @@ def test_files_that_a_run_begins_with_have_to_be_there(corpus: PreparedCorpus, o
     shutil.copy(text, output)
     with pytest.raises(CorpusError, match="no such file"):  # what the run wrote itself does not count
         check_new_run(replace(full, paths=PathSettings(f"{output}/*.txt")), output)
-
-
-# The configuration of the domain tuning
-
-
-def test_the_tuning_configuration(old: Path, tmp_path: Path) -> None:
-    """Sizes and words are those of the model to be tuned; all settings are ones that exist."""
-    path = ROOT / "configs" / "tune.cfg"
-    config = read_config(path, {"paths.init": str(old), "paths.train": str(ROOT / "README.md")})
-    assert config.bilm == SIZES
-    assert config.paths.vocabulary is None
-    assert (config.training.epochs, config.training.total_tokens) == (1.0, None)
-    assert config.training.frozen_tokens == 0
-    assert config.training.optimizer.learning_rate == 1e-3
-    schedule = config.training.schedule
-    assert (schedule.kind, schedule.warmup_steps, schedule.decay_share) == ("linear", 100, 1.0)
-    header, settings = path.read_text(encoding="utf8").split("\n\n", 1)
-    lines = header.splitlines()
-    assert all(line.startswith("# ") for line in lines)
-    command = "# python -m spacy elmo pretrain configs/tune.cfg runs/novels --paths.train TEXT --paths.init en_mini"
-    assert lines[1] == command  # the two paths of the file are not there for a user
-    assert lines[3] == "# python -m spacy elmo init-pretrain-config tune.cfg --train TEXT --init en_mini"
-    without_comments = "\n".join(line for line in settings.splitlines() if not line.startswith("#"))
-    assert settings == commented(without_comments)  # as init-pretrain-config writes them

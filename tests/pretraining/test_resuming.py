@@ -129,12 +129,12 @@ def test_an_evaluation_is_stopped_at_once_and_made_again(
     """Before tuning, on the way, and in the scoring of all sentences for the cards."""
     config, expected = tuned
     stopping = Stopping(which, number)
-    assert run(config, tmp_path / "out", stopping).stopped_by == number
+    assert run(config, tmp_path / "out", stopping) == number
     assert stopping.updates == updates
     if which:
         assert metrics(tmp_path / "out") == metrics(expected)[:which]
         assert state(tmp_path / "out")[0] == updates
-    assert run(config, tmp_path / "out").stopped_by is None
+    assert run(config, tmp_path / "out") is None
     assert_same_runs(tmp_path / "out", expected)
 
 
@@ -168,7 +168,7 @@ def test_a_signal_is_answered_within_a_second(tmp_path: Path, monkeypatch: pytes
         return score_rows(*arguments)
 
     monkeypatch.setattr(scoring, "score_rows", slow)
-    assert run(config, tmp_path / "out").stopped_by == signal.SIGINT
+    assert run(config, tmp_path / "out") == signal.SIGINT
     assert time.perf_counter() - sent[0] < 1
     assert state(tmp_path / "out")[0] == EVERY
 
@@ -310,7 +310,7 @@ def test_a_run_of_commit_b76a2b9_goes_on(tmp_path: Path, monkeypatch: pytest.Mon
     shutil.copytree(GOLDEN, tmp_path, dirs_exist_ok=True)
     config, before = read_config("run/config.cfg"), metrics(Path("run"))
     for output in ("run", "whole"):
-        assert run(config, Path(output)).stopped_by is None
+        assert run(config, Path(output)) is None
     assert [row["step"] for row in metrics(Path("run"))] == [4, 8, 10]
     assert metrics(Path("run"))[0] == before[0]
     with np.load(GOLDEN / "state_10.npz") as file:

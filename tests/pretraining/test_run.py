@@ -107,7 +107,7 @@ def test_a_perplexity_far_above_the_number_of_words_is_told_once(
     monkeypatch.setattr(loop, "score_text", lambda *_, **__: scores(math.log(next(perplexities)))(None, None))
     reporter = Messages()
     every = replace(longer(config, 3), evaluation=EvaluationSettings(1, 9, 100))
-    assert run(every, tmp_path / "out", reporter).best == pytest.approx(59)
+    run(every, tmp_path / "out", reporter)
     [told] = [text for text in reporter.texts if "equal probabilities" in text]
     assert "after step 2 is 61, worse than the 30 of" in told
 
