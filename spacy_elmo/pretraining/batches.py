@@ -26,7 +26,8 @@ from .vocabulary import END, START, Vocabulary
 
 Ids = npt.NDArray[np.int32]
 Order = npt.NDArray[np.int64]
-Place = Mapping[str, npt.NDArray[np.int64]]  # how far each stream has read
+Place = Mapping[str, npt.NDArray[np.int64]]  # how far each stream has read, by these names
+_PLACE = ("epoch", "position", "offset")
 CAPACITY = 1 << 18  # words: 26 MB of character ids at 50 per word
 
 
@@ -147,7 +148,6 @@ class Streams:
         seed: int,
     ) -> None:
         self.corpus = corpus
-        self.given = (corpus, vocabulary, max_characters, streams, block, seed)
         self.count = streams.n
         bounds = np.linspace(0, len(corpus), streams.total + 1).astype(np.int64)
         self.bounds = bounds[streams.first : streams.first + self.count + 1]
@@ -160,11 +160,11 @@ class Streams:
 
     def state(self) -> dict[str, npt.NDArray[np.int64]]:
         """Return how far each stream has read: "epoch", "position" and "offset", each of *Shape:* (streams,)."""
-        return {"epoch": self.epoch.copy(), "position": self.position.copy(), "offset": self.offset.copy()}
+        return {name: getattr(self, name).copy() for name in _PLACE}
 
     def restore(self, state: Place) -> None:
         """Continue from what `state` returned. Raises CheckpointError, changing nothing, if there is no such place."""
-        epoch, position, offset = (state[name].copy() for name in ("epoch", "position", "offset"))
+        epoch, position, offset = (state[name].copy() for name in _PLACE)
         inside = (epoch >= 0) & (position >= self.bounds[:-1]) & (position < self.bounds[1:]) & (offset >= 0)
         for stream in np.flatnonzero(inside).tolist():
             sentence = self.order.number(int(epoch[stream]), int(position[stream]))
@@ -230,42 +230,39 @@ class Streams:
 _AHEAD = 4  # batches that are ready before they are needed
 
 
-class ReadAhead:
-    """Reads what `Streams` reads, for batches of `steps`, in several processes that divide the streams equally.
+class ReadAhead(Streams):
+    """Reads the same, for batches of `steps`, in several processes that divide the streams equally.
 
-    A word that several processes read is several times in the characters of a batch.
+    A word that several processes read is several times in the characters of a batch. What was read ahead does not count
+    in `state`.
     """
 
-    def __init__(self, streams: Streams, readers: int, steps: int) -> None:
-        self._streams, self.readers, self.steps = streams, readers, steps
-        self._place: Place = streams.state()
+    def __init__(self, readers: int, steps: int, *given: Any) -> None:
+        super().__init__(*given)
+        self.given, self.readers, self.steps = given, readers, steps
         self._processes: list[tuple[BaseProcess, Connection]] = []
         self._thread: ThreadPoolExecutor | None = None
-        self._coming: deque[Future[tuple[Window, Place] | ElmoError]] = deque()
+        self._coming: deque[Future[tuple[Window, Place]]] = deque()
         # at the end of the program: it would wait for readers that wait for it
         self._at_exit = multiprocessing.util.Finalize(self, _end, (self._processes,), exitpriority=0)
 
-    def state(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Return how far each stream has been used. What was read ahead does not count."""
-        return {name: values.copy() for name, values in self._place.items()}
-
     def restore(self, state: Place) -> None:
-        self._streams.restore(state)
+        super().restore(state)
         self.close()
-        self._place = self._streams.state()
 
     def next(self, steps: int) -> Window:
-        """Return the next batch, of the steps that this object was made for. Raises ProcessError."""
+        """Return the next batch, of the steps that this object was made for. Raises ElmoError."""
         if self._thread is None:
             self._start()
             self._thread = ThreadPoolExecutor(1)
         while len(self._coming) <= _AHEAD:
             self._coming.append(self._thread.submit(self._assemble))
-        coming = self._coming.popleft().result()
-        if isinstance(coming, ElmoError):
+        try:
+            window, place = self._coming.popleft().result()
+        except ElmoError:
             self.close()
-            raise coming
-        window, self._place = coming
+            raise
+        self.epoch, self.position, self.offset = (place[name] for name in _PLACE)
         return window
 
     def close(self) -> None:
@@ -277,12 +274,12 @@ class ReadAhead:
         self._thread = None
 
     def _start(self) -> None:
-        *text, streams, block, seed = self._streams.given
+        *text, streams, block, seed = self.given
         context, share = multiprocessing.get_context(), streams.n // self.readers
         pipes: list[Connection] = []
         for begin in range(0, streams.n, share):
             part = StreamRange(streams.total, streams.first + begin, share)
-            place = {name: values[begin : begin + share] for name, values in self._place.items()}
+            place = {name: values[begin : begin + share] for name, values in self.state().items()}
             receiving, sending = context.Pipe(duplex=False)
             pipes.append(receiving)
             arguments = (sending, pipes, (*text, part, block, seed), place, self.steps)
@@ -291,22 +288,22 @@ class ReadAhead:
             sending.close()  # the reader has the only one, so its death ends the pipe
             self._processes.append((process, receiving))
 
-    def _assemble(self) -> tuple[Window, Place] | ElmoError:
+    def _assemble(self) -> tuple[Window, Place]:
         windows: list[Window] = []
         places: list[Place] = []
         for process, pipe in self._processes:
             try:
                 part = pipe.recv()
-            except (EOFError, OSError):
+            except (EOFError, OSError) as error:
                 process.join(1)
-                return ProcessError(
+                raise ProcessError(
                     f"a process that reads the text has ended (exit code {process.exitcode}). If it was killed "
                     f"for want of memory (-9), set training.readers, which is {self.readers}, lower. If the files "
                     "of the run's corpus were changed (-7), start a new run. Otherwise the same command, without "
                     "--restart, goes on from the last checkpoint."
-                )
+                ) from error
             if isinstance(part, ElmoError):
-                return part
+                raise part
             windows.append(part[0])
             places.append(part[1])
         first = np.cumsum([0, *(len(window.characters) for window in windows[:-1])], dtype=np.int32)
@@ -316,7 +313,7 @@ class ReadAhead:
             np.concatenate([window.targets for window in windows], 2),
             np.concatenate([window.starts for window in windows], 1),
         )
-        return window, {name: np.concatenate([place[name] for place in places]) for name in self._place}
+        return window, {name: np.concatenate([place[name] for place in places]) for name in _PLACE}
 
 
 def _read(

@@ -163,9 +163,8 @@ class Trainer:
         share = settings.streams // self.group.size
         self.local_streams = slice(self.group.rank * share, (self.group.rank + 1) * share)
         part = StreamRange(settings.streams, self.local_streams.start, share)
-        max_characters = model.bilm.options.max_characters
-        streams = Streams(corpus, model.vocabulary, max_characters, part, shuffle_block, settings.seed)
-        self.streams = ReadAhead(streams, settings.readers, settings.steps) if settings.readers else streams
+        given = corpus, model.vocabulary, model.bilm.options.max_characters, part, shuffle_block, settings.seed
+        self.streams = ReadAhead(settings.readers, settings.steps, *given) if settings.readers else Streams(*given)
         model.bilm.to(self.group.device)
         model.softmax.to(self.group.device)
         self.parameters = list(model.bilm.parameters())

@@ -156,7 +156,7 @@ def both(
     corpus: PreparedCorpus, readers: int, vocabulary: Vocabulary | None = None
 ) -> Iterator[tuple[Streams, ReadAhead]]:
     given = (corpus, vocabulary or Vocabulary.build(corpus, size=40), SIZE, RANGE, 8, 3)
-    ahead = ReadAhead(Streams(*given), readers, STEPS)
+    ahead = ReadAhead(readers, STEPS, *given)
     try:
         yield Streams(*given), ahead
     finally:
@@ -231,13 +231,12 @@ def test_readers_end_with_the_process_that_trains(corpus: PreparedCorpus) -> Non
     """A program ends with readers that were not closed. Killed, it ends nothing itself."""
     program = f"""
 import os, sys, time
-from spacy_elmo.pretraining.batches import ReadAhead, StreamRange, Streams
+from spacy_elmo.pretraining.batches import ReadAhead, StreamRange
 from spacy_elmo.pretraining.prepared import PreparedCorpus
 from spacy_elmo.pretraining.vocabulary import Vocabulary
 corpus = PreparedCorpus({str(corpus.folder)!r})
 child = os.fork()
-streams = Streams(corpus, Vocabulary.build(corpus, size=40), {SIZE}, StreamRange(12, 4, 6), 8, 3)
-ahead = ReadAhead(streams, readers=3, steps=500)
+ahead = ReadAhead(3, 500, corpus, Vocabulary.build(corpus, size=40), {SIZE}, StreamRange(12, 4, 6), 8, 3)
 ahead.next(500)
 if not child:
     sys.exit(3)
