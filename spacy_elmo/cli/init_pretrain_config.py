@@ -13,8 +13,7 @@ from ..formats.softmax import read_softmax
 from ..modules.loading import files_of
 from ..pretraining.config import PathSettings, PretrainConfig, commented, to_config, to_text
 from ..pretraining.language_model import SOFTMAX, WORDS, no_softmax, softmax_folder
-from ..pretraining.presets import Size, config_of_size, enough_sentences, enough_tokens, fit, tuning_config
-from ..pretraining.text import count_text
+from ..pretraining.presets import Size, config_of_size, count_text, enough_sentences, enough_tokens, fit, tuning_config
 from ..pretraining.vocabulary import read_words
 from ..text.stream import Fields, Report
 from ..text.words import tokenizer_of

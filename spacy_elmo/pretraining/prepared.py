@@ -26,7 +26,6 @@ from ..formats.atomic import is_unfinished, replacing_folder, writing
 from ..formats.paths import Name, expanded
 from ..text.files import STANDARD_INPUT, text_files
 from ..text.stream import BadLine, Fields, Report, read_sentences
-from .text import heldout_sentences
 
 TEXT, OFFSETS, LENGTHS, META = FILES = "sentences.txt", "offsets.npy", "lengths.npy", "meta.json"
 VERSION = 1
@@ -66,6 +65,16 @@ def map_array(path: Path, dtype: npt.DTypeLike, ndim: int = 1) -> npt.NDArray[An
     if array.dtype != dtype or array.ndim != ndim:
         raise ValueError(f"{path.name} has numbers of type {array.dtype} in the shape {array.shape}")
     return array.view(np.ndarray)  # a memmap takes longer to index
+
+
+def heldout_sentences(sentences: int, share: float) -> int:
+    """Return how many sentences are held out: a share of them, rounded, but 1 at least and not all, or CorpusError."""
+    if sentences < 2:
+        raise CorpusError(
+            f"paths.train has {sentences} sentence. Expected at least two, since a part is held out: give more text, "
+            "or another one to hold out, paths.heldout (init-pretrain-config: --heldout)."
+        )
+    return min(max(1, round(sentences * share)), sentences - 1)
 
 
 class PreparedCorpus:

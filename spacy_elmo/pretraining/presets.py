@@ -1,11 +1,15 @@
-"""Settings that fit a small text."""
+"""Settings for each size of network, and how large a text is, which they fit."""
+
+from __future__ import annotations
 
 import math
 from dataclasses import replace
 from enum import Enum
-from typing import NamedTuple
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..formats.options import BiLMOptions
+from ..text.stream import Fields, Report, read_sentences
 from .config import (
     CorpusSettings,
     EvaluationSettings,
@@ -17,8 +21,11 @@ from .config import (
     TrainingSettings,
     VocabularySettings,
 )
-from .text import MOST_WORDS, TextSize, heldout_sentences
+from .prepared import heldout_sentences
 from .vocabulary import SPECIAL
+
+if TYPE_CHECKING:
+    from typing import Unpack  # of Python 3.11
 
 _OFFICIAL_FILTERS = ((1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024))
 
@@ -99,6 +106,70 @@ def config_of_size(size: Size, paths: PathSettings, language: str | None = None)
         return replace(config, vocabulary=replace(_WORDS, size=793_471), training=_ORIGINAL_TRAINING)
     return config
 
+
+# How large a text is
+
+MOST_WORDS = 60_000  # distinct words that are counted, more than most vocabularies have
+_UNSPACED = 4.0  # tokens of a blank-separated word, from which on blanks do not separate words: English has 1.2
+_SAMPLED = 1_000  # sentences that are tokenised, to know how many tokens a blank-separated word makes
+
+
+class TextSize(NamedTuple):
+    """How large a text is, or the part of it that was counted.
+
+    words, repeated: distinct words, MOST_WORDS at most, and those that occur twice or more often.
+    """
+
+    sentences: int
+    tokens: int
+    complete: bool = True
+    words: int = MOST_WORDS
+    repeated: int = MOST_WORDS
+
+
+def count_text(
+    source: str,
+    language: str | None,
+    enough: int,
+    least: int = 0,
+    report: Report | None = None,
+    **fields: Unpack[Fields],
+) -> TextSize:
+    """Count the sentences and tokens of a text until there are `enough` tokens and `least` sentences.
+
+    Words are counted at blanks: spaCy's tokenizer is much slower, and 1,000 sentences tell how many tokens it makes.
+    report: its counts are raised, as by `read_sentences`. fields: its text_column and text_field.
+    """
+    ratio = 1.0 if language is None else _n_words(source, language, fields) / _n_words(source, None, fields)
+    sentences = words = 0
+    complete, distinct, repeated = True, set[str](), set[str]()
+
+    def add(sentence: list[str]) -> None:
+        for word in sentence:
+            (repeated if word in distinct else distinct).add(word)
+
+    for sentence in read_sentences(source, report=report, **fields):
+        if words * ratio >= enough and sentences >= least:
+            complete = False
+            break
+        sentences += 1
+        words += len(sentence)
+        if ratio < _UNSPACED and len(distinct) < MOST_WORDS:
+            add(sentence)
+    if ratio >= _UNSPACED:
+        for sentence in islice(read_sentences(source, language, **fields), sentences):
+            add(sentence)
+            if len(distinct) >= MOST_WORDS:
+                break
+    numbers = (min(len(found), MOST_WORDS) for found in (distinct, repeated))
+    return TextSize(sentences, round(words * ratio), complete, *numbers)
+
+
+def _n_words(source: str, language: str | None, fields: Fields) -> int:
+    return sum(map(len, islice(read_sentences(source, language, **fields), _SAMPLED)))
+
+
+# Settings that fit it
 
 # Tuning en_mini to 3,000 sentences brought little in 20 updates, and much more in 317 (docs/pretraining.md).
 _ENOUGH_UPDATES = 500  # streams are lowered until a run has that many

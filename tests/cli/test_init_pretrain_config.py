@@ -18,8 +18,7 @@ from spacy_elmo.pretraining.config import (
     read_config,
     to_config,
 )
-from spacy_elmo.pretraining.presets import SIZES, Size, config_of_size, fit
-from spacy_elmo.pretraining.text import TextSize
+from spacy_elmo.pretraining.presets import SIZES, Size, TextSize, config_of_size, fit
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,20 +1,24 @@
 """Sizes of biLMs to train, and settings that fit a text. The numbers of updates are worked out by hand."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from spacy_elmo.pretraining import presets
 from spacy_elmo.pretraining.config import PathSettings, PretrainConfig, TrainingSettings
 from spacy_elmo.pretraining.presets import (
+    MOST_WORDS,
     SIZES,
     Size,
+    TextSize,
     config_of_size,
+    count_text,
     enough_sentences,
     enough_tokens,
     fit,
     tuning_config,
 )
-from spacy_elmo.pretraining.text import MOST_WORDS, TextSize
 
 PATHS = PathSettings("a.txt", "b.txt")
 TUNING = tuning_config(PATHS)
@@ -146,3 +150,30 @@ def test_words_that_may_be_left_out(words: int, repeated: int, min_count: int | 
         given = replace(config, vocabulary=replace(config.vocabulary, min_count=min_count))
         fitted = fit(given, TextSize(3_000, 100_000, True, words, repeated)).config
         assert (fitted.vocabulary, fitted.training.softmax.kind) == (given.vocabulary, kind)
+
+
+# How large a text is
+
+
+def test_a_tokenizer_is_asked_of_the_first_sentences_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ "don't go!" is four tokens of English: do n't go !"""
+    monkeypatch.setattr(presets, "_SAMPLED", 10)
+    (tmp_path / "a.txt").write_text("don't go!\n" * 50 + "go\n" * 50, encoding="utf8")
+    # 150 words, two tokens each
+    assert count_text(str(tmp_path / "a.txt"), "en", 10**6) == TextSize(100, 300, words=3, repeated=3)
+    assert count_text(str(tmp_path / "a.txt"), None, 10**6) == TextSize(100, 150, words=3, repeated=3)
+    assert count_text(str(tmp_path / "a.txt"), "en", 100) == TextSize(25, 100, complete=False, words=2, repeated=2)
+
+
+def test_distinct_words_are_counted_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(presets, "MOST_WORDS", 50)
+    (tmp_path / "a.txt").write_text("".join(f"word{i} word{i + 1}\n" for i in range(70)), encoding="utf8")
+    assert count_text(str(tmp_path / "a.txt"), None, 10**6) == TextSize(70, 140, words=50, repeated=48)
+
+
+def test_words_without_blanks_are_those_of_the_tokenizer(tmp_path: Path) -> None:
+    """Each character is a word of spaCy's Chinese tokenizer."""
+    characters = [chr(0x4E00 + i) for i in range(300)]
+    lines = ["".join(characters[(7 * i + k) % 300] for k in range(12)) for i in range(2_000)]
+    (tmp_path / "a.txt").write_text("\n".join(lines), encoding="utf8")
+    assert count_text(str(tmp_path / "a.txt"), "zh", 10**6) == TextSize(2_000, 24_000, words=300, repeated=300)
