@@ -18,7 +18,7 @@ from spacy_elmo.pretraining.distributed import Group
 from spacy_elmo.pretraining.folder import starting_model
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
 from spacy_elmo.pretraining.trainer import Trainer
-from spacy_elmo.pretraining.vocabulary import Vocabulary
+from spacy_elmo.pretraining.vocabulary import Vocabulary, count_words
 
 from .common import SIZES, numbers_of, options_of, parser_of
 
@@ -56,7 +56,7 @@ def main() -> None:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
     with tempfile.TemporaryDirectory() as folder:
         corpus = prepare(args.text, Path(folder) / "corpus")
-        vocabulary = Vocabulary.build(corpus, 50_000)
+        vocabulary = Vocabulary.from_counts(count_words(corpus), 50_000)
         for streams in args.streams:
             with trainer_of(options_of(args.size), corpus, vocabulary, streams, args.readers) as trainer:
                 print(f"{streams:5} streams {measure(trainer):12,.0f} tokens/s", flush=True)

@@ -113,10 +113,6 @@ class Vocabulary:
         self._ids = {word: number for number, word in enumerate(self.words) if number >= len(SPECIAL)}
 
     @classmethod
-    def build(cls, sentences: Iterable[Sequence[str]], size: int | None = None, min_count: int = 1) -> Vocabulary:
-        return cls.from_counts(count_words(sentences), size, min_count)
-
-    @classmethod
     def from_counts(cls, counted: WordCounts, size: int | None = None, min_count: int = 1) -> Vocabulary:
         """Return the vocabulary of the most frequent words, of equally frequent ones the earlier first.
 

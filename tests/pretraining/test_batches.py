@@ -23,7 +23,7 @@ from spacy_elmo.errors import CheckpointError, CorpusError, ProcessError
 from spacy_elmo.formats.characters import boundary_ids, words_to_ids
 from spacy_elmo.pretraining.batches import BlockShuffle, ReadAhead, StreamRange, Streams, Window
 from spacy_elmo.pretraining.prepared import PreparedCorpus, prepare
-from spacy_elmo.pretraining.vocabulary import END, START, Vocabulary
+from spacy_elmo.pretraining.vocabulary import END, START, Vocabulary, count_words
 
 SIZE = 12  # positions of a word
 
@@ -35,7 +35,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> PreparedCorpus:
 
 @pytest.fixture(scope="module")
 def vocabulary(corpus: PreparedCorpus) -> Vocabulary:
-    return Vocabulary.build(corpus, size=40)
+    return Vocabulary.from_counts(count_words(corpus), 40)
 
 
 def streams(
@@ -155,7 +155,7 @@ STEPS, RANGE = 7, StreamRange(12, 4, 6)
 def both(
     corpus: PreparedCorpus, readers: int, vocabulary: Vocabulary | None = None
 ) -> Iterator[tuple[Streams, ReadAhead]]:
-    given = (corpus, vocabulary or Vocabulary.build(corpus, size=40), SIZE, RANGE, 8, 3)
+    given = (corpus, vocabulary or Vocabulary.from_counts(count_words(corpus), 40), SIZE, RANGE, 8, 3)
     ahead = ReadAhead(readers, STEPS, *given)
     try:
         yield Streams(*given), ahead
@@ -201,7 +201,7 @@ def test_a_damaged_text_is_told_as_without_readers(corpus: PreparedCorpus, tmp_p
     damaged = prepare(tmp_path / "text.txt", tmp_path / "prepared")
     (damaged.folder / "sentences.txt").write_text("one-two\n" * 50, encoding="utf8")
     messages = []
-    with both(PreparedCorpus(damaged.folder), 2, Vocabulary.build(corpus, size=40)) as pair:
+    with both(PreparedCorpus(damaged.folder), 2, Vocabulary.from_counts(count_words(corpus), 40)) as pair:
         for streams in pair:
             with pytest.raises(CorpusError, match="has 1 words, not 2") as raised:
                 streams.next(STEPS)
@@ -233,10 +233,10 @@ def test_readers_end_with_the_process_that_trains(corpus: PreparedCorpus) -> Non
 import os, sys, time
 from spacy_elmo.pretraining.batches import ReadAhead, StreamRange
 from spacy_elmo.pretraining.prepared import PreparedCorpus
-from spacy_elmo.pretraining.vocabulary import Vocabulary
+from spacy_elmo.pretraining.vocabulary import Vocabulary, count_words
 corpus = PreparedCorpus({str(corpus.folder)!r})
 child = os.fork()
-ahead = ReadAhead(3, 500, corpus, Vocabulary.build(corpus, size=40), {SIZE}, StreamRange(12, 4, 6), 8, 3)
+ahead = ReadAhead(3, 500, corpus, Vocabulary.from_counts(count_words(corpus), 40), {SIZE}, StreamRange(12, 4, 6), 8, 3)
 ahead.next(500)
 if not child:
     sys.exit(3)

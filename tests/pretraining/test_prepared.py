@@ -15,7 +15,7 @@ import pytest
 from spacy_elmo.errors import CorpusError
 from spacy_elmo.pretraining import prepared
 from spacy_elmo.pretraining.prepared import PreparedCorpus, digest_of, prepare
-from spacy_elmo.pretraining.vocabulary import Vocabulary
+from spacy_elmo.pretraining.vocabulary import Vocabulary, count_words
 
 TEXT = "a  b c\n\nd\u2028é\n\xa0\nf 中 g h\n"
 SENTENCES = [["a", "b", "c"], ["d", "é"], ["f", "中", "g", "h"]]
@@ -43,7 +43,7 @@ def test_words_with_blanks(tmp_path: Path) -> None:
     corpus = prepare(tmp_path / "a.jsonl", tmp_path / "prepared")
     assert list(corpus) == words
     assert digest_of(words) == corpus.meta.sha256
-    Vocabulary.build(corpus).write(tmp_path / "words.txt")
+    Vocabulary.from_counts(count_words(corpus)).write(tmp_path / "words.txt")
     assert Vocabulary.read(tmp_path / "words.txt").words[3:] == ["25 785", "a", "0;", "\u2423"]
 
 

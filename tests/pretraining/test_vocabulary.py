@@ -13,7 +13,7 @@ SENTENCES = [["b", "a", "c"], ["a", "<UNK>"], ["d", "c", "a", "<S>"]]
 
 
 def test_the_order_is_by_frequency_then_by_first_occurrence() -> None:
-    vocabulary = Vocabulary.build(SENTENCES)
+    vocabulary = Vocabulary.from_counts(count_words(SENTENCES))
     assert vocabulary.words == [*SPECIAL, "a", "c", "b", "d"]
     assert vocabulary.counts is not None
     assert vocabulary.counts.dtype == np.int64
@@ -36,7 +36,7 @@ def test_the_order_is_by_frequency_then_by_first_occurrence() -> None:
     ],
 )
 def test_size_and_minimum_count(size: int | None, min_count: int, words: list[str], unknown: int) -> None:
-    vocabulary = Vocabulary.build(SENTENCES, size, min_count)
+    vocabulary = Vocabulary.from_counts(count_words(SENTENCES), size, min_count)
     assert vocabulary.words == [*SPECIAL, *words]
     assert vocabulary.counts is not None
     assert vocabulary.counts[2] == unknown
@@ -46,11 +46,11 @@ def test_size_and_minimum_count(size: int | None, min_count: int, words: list[st
 def test_counts_that_no_word_has() -> None:
     for sentences, least in ((SENTENCES, 4), ([], 1), ([["<S>"]], 1)):
         with pytest.raises(CorpusError, match=f"occurs {least} times"):
-            Vocabulary.build(sentences, None, least)
+            Vocabulary.from_counts(count_words(sentences), None, least)
 
 
 def test_ids() -> None:
-    vocabulary = Vocabulary.build(SENTENCES, 5)
+    vocabulary = Vocabulary.from_counts(count_words(SENTENCES), 5)
     ids = vocabulary.ids(["a", "c", "b", "nothing", "<S>", "</S>", "<UNK>", ""])
     assert ids.dtype == np.int32
     assert ids.tolist() == [3, 4, 2, 2, 2, 2, 2, 2]
@@ -58,7 +58,7 @@ def test_ids() -> None:
 
 
 def test_the_unigram_model_by_hand() -> None:
-    log_p = Vocabulary.build(SENTENCES, 5).log_unigram()
+    log_p = Vocabulary.from_counts(count_words(SENTENCES), 5).log_unigram()
     assert log_p is not None
     # <S> and </S>: 3 sentences; <UNK>: 4 + 1; a: 3 + 1; c: 2 + 1. Each direction predicts only one of the first two.
     expected = [math.log(n / 15) for n in (3, 3, 5, 4, 3)]
@@ -70,7 +70,7 @@ def test_the_unigram_model_by_hand() -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    vocabulary = Vocabulary.build([["é", "中", "é", "x\u200b"]])
+    vocabulary = Vocabulary.from_counts(count_words([["é", "中", "é", "x\u200b"]]))
     vocabulary.write(tmp_path / "vocabulary.txt")
     assert (tmp_path / "vocabulary.txt").read_bytes() == "<S>\n</S>\n<UNK>\né\n中\nx\u200b\n".encode()
     counts = np.load(tmp_path / "vocabulary.counts.npy", allow_pickle=False)
