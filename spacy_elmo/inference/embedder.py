@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,20 @@ def token_batches(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
             tokens = 0
         batches[-1].append(i)
         tokens += lengths[i]
+    return batches
+
+
+def batches_of(sizes: Sequence[tuple[int, ...]], most: int, cost: Callable[..., int] = int) -> list[list[int]]:
+    """Return the numbers of rows in batches of similar sizes that, padded, cost at most `most`, or are one row."""
+    batches: list[list[int]] = []
+    largest: tuple[int, ...] = ()
+    for number in sorted(range(len(sizes)), key=lambda number: sizes[number]):
+        size = sizes[number]
+        largest = tuple(map(max, largest or size, size))
+        if not batches or (len(batches[-1]) + 1) * cost(*largest) > most:
+            batches.append([])
+            largest = size
+        batches[-1].append(number)
     return batches
 
 

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from ..errors import CorpusError, WeightsError
 from ..formats.characters import BEGIN_OF_SENTENCE_WORD, END_OF_SENTENCE_WORD, words_to_ids
+from ..inference.embedder import batches_of
 from ..inference.workers import run_all
 from ..modules import LstmState
 from ..modules.lstm import scan_layers
@@ -261,7 +262,7 @@ def score_sentences(
     """
     for block in _blocks(sentences):
         scores: dict[int, Score] = {}
-        for numbers in _batches([len(sentence) + 1 for sentence in block]):
+        for numbers in batches_of([(len(sentence) + 1,) for sentence in block], BATCH_TOKENS):
             scores |= zip(numbers, score_rows(model, [[block[number]] for number in numbers]))
             if tell is not None:
                 tell(len(numbers))
@@ -279,18 +280,6 @@ def _blocks(sentences: Iterable[list[str]]) -> Iterator[list[list[str]]]:
             block, tokens = [], 0
     if block:
         yield block
-
-
-def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the numbers of sentences, the shortest first. Only a sentence alone may have more than BATCH_TOKENS."""
-    batch: list[int] = []
-    for number in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * lengths[number] > BATCH_TOKENS:
-            yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch
 
 
 def score_unigram(

@@ -23,6 +23,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from ..errors import AnnotationError, LostAnnotationsWarning, SettingsError, UnknownLabelWarning, WeightsError, shown
+from ..inference.embedder import batches_of as batches_of
 from ..inference.workers import run_apart, run_both
 from ..locks import Lock
 from ..models.types import lines_of
@@ -323,20 +324,6 @@ def run_network(
         return d_vectors
 
     return [outputs[number] for number in sorted(outputs)], backprop
-
-
-def batches_of(sizes: Sequence[tuple[int, ...]], most: int, cost: Callable[..., int] = int) -> list[list[int]]:
-    """Return the numbers of rows in batches of similar sizes that, padded, cost at most `most`, or are one row."""
-    batches: list[list[int]] = []
-    largest: tuple[int, ...] = ()
-    for number in sorted(range(len(sizes)), key=lambda number: sizes[number]):
-        size = sizes[number]
-        largest = tuple(map(max, largest or size, size))
-        if not batches or (len(batches[-1]) + 1) * cost(*largest) > most:
-            batches.append([])
-            largest = size
-        batches[-1].append(number)
-    return batches
 
 
 class BiLSTM(nn.Module):
