@@ -147,44 +147,37 @@ def pack(
         )
     names = (*files.FILES, files.COUNTS, files.CARD)
     with outputs.output(output, CommandError, files_of(model), names=names, marks=(files.OPTIONS,), force=force):
-        return _pack(model, folder, output, mantissa_bits, softmax, bits)
-
-
-def _pack(
-    model: str | os.PathLike[str], folder: Path, output: Path, mantissa_bits: int, softmax: str, bits: int | None
-) -> Packed:
-    options = read_options(folder / files.OPTIONS)
-    arrays = read_weights(folder / files.WEIGHTS, options)
-    rounded = {name: _rounded(name, values, mantissa_bits, bits) for name, values in arrays.items()}
-    largest, mean = _relative_change(arrays, rounded)
-    norms = {name: _norm(rounded[name] - values) / (_norm(values) or 1.0) for name, values in arrays.items()}
-    of_softmax = softmax_folder(model) if softmax != NO_SOFTMAX else None
-    full = None if of_softmax is None else LanguageModel.load(model)
-    if full is not None and bits is not None:
-        with torch.no_grad():
-            for parameter in full.softmax.parameters():
-                if parameter.ndim == 2:
-                    parameter.copy_(torch.from_numpy(round_to_steps(parameter.numpy(), bits, (1,))))
-    with replacing_folder(output, (*files.FILES, files.COUNTS), WeightsError) as temporary:  # an own card stays
-        write_options(temporary / files.OPTIONS, options)
-        write_weights(temporary / files.WEIGHTS, options, rounded, compress=True)
-        if full is not None:
-            write_output_layer(temporary / files.SOFTMAX, full.softmax, softmax, compress=True)
-        if full is not None or (folder / files.WORDS).exists():
-            (Vocabulary.read(folder / files.WORDS) if full is None else full.vocabulary).write(temporary / files.WORDS)
-        if (folder / files.CARD).is_file():
-            told = _MANTISSAS.format(bits=mantissa_bits, largest=largest, mean=mean)
-            if bits is not None:
-                told = _STEPS.format(bits=bits, norm=max(norms.values()), mantissa_bits=mantissa_bits)
-            told += "" if full is None else f" The softmax is stored as {softmax}."
-            with writing(output, WeightsError):
-                card = (folder / files.CARD).read_bytes()
-                if largest:  # otherwise the weights are as they were
-                    card = _EARLIER.sub(b"", card) + _CARD_LINE.format(told=told).encode()
-                (temporary / files.CARD).write_bytes(card)
-        before = [*filter(None, (folder, of_softmax))]
-        sizes = {path.name: (_size(path.name, before), path.stat().st_size) for path in sorted(temporary.iterdir())}
-    return Packed(sizes, largest, mean, norms)
+        options = read_options(folder / files.OPTIONS)
+        arrays = read_weights(folder / files.WEIGHTS, options)
+        rounded = {name: _rounded(name, values, mantissa_bits, bits) for name, values in arrays.items()}
+        largest, mean = _relative_change(arrays, rounded)
+        norms = {name: _norm(rounded[name] - values) / (_norm(values) or 1.0) for name, values in arrays.items()}
+        of_softmax = softmax_folder(model) if softmax != NO_SOFTMAX else None
+        full = None if of_softmax is None else LanguageModel.load(model)
+        if full is not None and bits is not None:
+            weight = full.softmax.weight.data
+            weight.copy_(torch.from_numpy(round_to_steps(weight.numpy(), bits, (1,))))
+        with replacing_folder(output, (*files.FILES, files.COUNTS), WeightsError) as temporary:  # an own card stays
+            write_options(temporary / files.OPTIONS, options)
+            write_weights(temporary / files.WEIGHTS, options, rounded, compress=True)
+            if full is not None:
+                write_output_layer(temporary / files.SOFTMAX, full.softmax, softmax, compress=True)
+                full.vocabulary.write(temporary / files.WORDS)
+            elif (folder / files.WORDS).exists():
+                Vocabulary.read(folder / files.WORDS).write(temporary / files.WORDS)
+            if (folder / files.CARD).is_file():
+                told = _MANTISSAS.format(bits=mantissa_bits, largest=largest, mean=mean)
+                if bits is not None:
+                    told = _STEPS.format(bits=bits, norm=max(norms.values()), mantissa_bits=mantissa_bits)
+                told += "" if full is None else f" The softmax is stored as {softmax}."
+                with writing(output, WeightsError):
+                    card = (folder / files.CARD).read_bytes()
+                    if largest:  # otherwise the weights are as they were
+                        card = _EARLIER.sub(b"", card) + _CARD_LINE.format(told=told).encode()
+                    (temporary / files.CARD).write_bytes(card)
+            before = [*filter(None, (folder, of_softmax))]
+            sizes = {path.name: (_size(path.name, before), path.stat().st_size) for path in sorted(temporary.iterdir())}
+        return Packed(sizes, largest, mean, norms)
 
 
 def _rounded(name: str, values: Floats, mantissa_bits: int, bits: int | None) -> Floats:
