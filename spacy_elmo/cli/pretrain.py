@@ -11,9 +11,9 @@ from ..errors import CheckpointError, CommandError, ElmoError, OtherProcessError
 from ..formats.atomic import lock, real
 from ..pretraining import run
 from ..pretraining.config import PretrainConfig, command_help, read_config
-from ..pretraining.distributed import environment, local_rank
+from ..pretraining.distributed import environment
 from ..pretraining.evaluating import Reporter
-from ..pretraining.folder import check_new_run, refuse_other_folder
+from ..pretraining.folder import check_new_run
 from . import shared
 from .reporter import ConsoleReporter
 
@@ -43,25 +43,23 @@ def pretrain(
     Ctrl-C, SIGTERM and SIGHUP stop the run after it has saved a checkpoint. To resume it, run the same command again,
     without --restart.
     """
-    rank, _ = environment()
+    rank, _, rank_here = environment()
     prefix = f"process {rank}: " if rank else ""
     try:
         settings = read_config(config, shared.overrides_of(context.args))
     except ElmoError as error:
-        if local_rank() == 0:  # all processes of a machine read the same file
+        if rank_here == 0:  # all processes of a machine read the same file
             raise CommandError(prefix + str(error)) from error
         raise typer.Exit(1) from error
     reporter = Reporter() if rank else ConsoleReporter(settings.corpus.language)
     try:
         if restart and output.name in ("", ".."):
             output = output.resolve()  # a folder without a name can't be renamed
-        if not rank and (restart or not force):
-            refuse_other_folder(output, restart)
         if restart and not rank:
             renamed = _move_aside(output, settings)
             if renamed is not None:
                 reporter.message(f"the earlier run is kept in {renamed}")
-        stopped_by = run.pretrain(settings, output, reporter)
+        stopped_by = run.pretrain(settings, output, reporter, force)
     except OtherProcessError as error:  # the other process prints it
         raise typer.Exit(1) from error
     except (ElmoError, OSError) as error:
@@ -74,7 +72,7 @@ def pretrain(
 
 def _move_aside(output: Path, settings: PretrainConfig) -> Path | None:
     """Rename a folder to the first free name of OUT.1, OUT.2 ..., and return it; None if there is nothing in it."""
-    check_new_run(settings, output)
+    check_new_run(settings, output, None)
     if not output.exists() or not any(output.iterdir()):
         return None
     for name in ("train", "heldout", "vocabulary", "init"):

@@ -32,87 +32,79 @@ _BLOCK = 512  # bytes of the user block before the HDF5 data, the smallest size 
 _DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, OverflowError)
 
 
-class Checkpoints:
-    """The checkpoints of a run, of which the newest two are kept. That of step 12345 is called step-000012345.h5.
+def write_checkpoint(folder: Path, step: int, arrays: Mapping[str, Array]) -> Path:
+    """Write arrays of any type and shape, synced to the disk. Raises CheckpointError; then earlier files stay.
 
-    Each is an uncompressed HDF5 file of plain arrays, whose user block holds the SHA-256 of the other bytes.
+    A checkpoint is called step-000012345.h5: an uncompressed HDF5 file of plain arrays, whose user block holds the
+    SHA-256 of the other bytes. The one before it is kept. Older ones are deleted, and those of later steps: these are
+    damaged, or belong to an earlier run.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def write(self, step: int, arrays: Mapping[str, Array]) -> Path:
-        """Write arrays of any type and shape, synced to the disk. Raises CheckpointError; then earlier files stay.
-
-        Then older checkpoints are deleted, and those of later steps: these are damaged, or belong to an earlier run.
-        """
-        path = self.folder / f"step-{step:09}.h5"
-        with writing(self.folder, CheckpointError):
-            if not self.folder.is_dir():
-                self.folder.mkdir(parents=True)
-                _sync(self.folder.parent)
-            for killed in self.folder.glob(_TEMPORARY):
-                killed.unlink(missing_ok=True)
-        # in memory first, because HDF5 can crash the process on a full disk
-        with h5py.File(str(path), "w", driver="core", backing_store=False) as hdf5:
-            hdf5.attrs["step"] = step
-            for name, array in arrays.items():
-                hdf5.create_dataset(name, data=array)
-            hdf5.flush()
-            image: bytes = hdf5.id.get_file_image()
-        block = _TITLE + hashlib.sha256(image).hexdigest().encode()
-        with replacing(path, CheckpointError) as temporary:
-            try:
-                with temporary.open("wb") as file:
-                    file.write(block.ljust(_BLOCK, b"\0") + image)
-                    file.flush()
-                    os.fsync(file.fileno())
-            except OSError as error:
-                temporary.unlink(missing_ok=True)  # before the free space is measured
-                raise CheckpointError(
-                    f"{path}: can't be written ({error.strerror}): it needs {_BLOCK + len(image):,} bytes, and "
-                    f"{shutil.disk_usage(self.folder).free:,} are free on the disk. Make room, raise the quota or the "
-                    "limit, or make the folder writable. Then the same command, without --restart, goes on from the "
-                    "checkpoint before."
-                ) from error
-        with writing(self.folder, CheckpointError):
-            _sync(self.folder)
-            files = self._steps()
-            newest = [number for number in files if number <= step][:2]
-            for number, old in files.items():
-                if number not in newest:
-                    old.unlink(missing_ok=True)
-        return path
-
-    def latest(self, report: Callable[[str], None]) -> tuple[int, dict[str, Array]] | None:
-        """Return step and arrays of the newest undamaged checkpoint; None if there are none. Raises CheckpointError.
-
-        report: is called with a message for each damaged one.
-        """
-        problems: list[str] = []
-        for step, path in self._steps().items():
-            try:
-                arrays = _read(path, step)
-            except CheckpointError as error:
-                problems.append(str(error))
-                continue
-            for problem in problems:
-                report(f"{problem} The checkpoint before it is used.")
-            return step, arrays
-        if problems:
+    path = folder / f"step-{step:09}.h5"
+    with writing(folder, CheckpointError):
+        if not folder.is_dir():
+            folder.mkdir(parents=True)
+            _sync(folder.parent)
+        for killed in folder.glob(_TEMPORARY):
+            killed.unlink(missing_ok=True)
+    # in memory first, because HDF5 can crash the process on a full disk
+    with h5py.File(str(path), "w", driver="core", backing_store=False) as hdf5:
+        hdf5.attrs["step"] = step
+        for name, array in arrays.items():
+            hdf5.create_dataset(name, data=array)
+        hdf5.flush()
+        image: bytes = hdf5.id.get_file_image()
+    block = _TITLE + hashlib.sha256(image).hexdigest().encode()
+    with replacing(path, CheckpointError) as temporary:
+        try:
+            with temporary.open("wb") as file:
+                file.write(block.ljust(_BLOCK, b"\0") + image)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            temporary.unlink(missing_ok=True)  # before the free space is measured
             raise CheckpointError(
-                f"{self.folder}: no checkpoint can be used. Delete them to start from the beginning, or put an "
-                f"undamaged one there. {' '.join(problems)}"
-            )
-        return None
+                f"{path}: can't be written ({error.strerror}): it needs {_BLOCK + len(image):,} bytes, and "
+                f"{shutil.disk_usage(folder).free:,} are free on the disk. Make room, raise the quota or the "
+                "limit, or make the folder writable. Then the same command, without --restart, goes on from the "
+                "checkpoint before."
+            ) from error
+    with writing(folder, CheckpointError):
+        _sync(folder)
+        files = checkpoints_in(folder)
+        newest = [number for number in files if number <= step][:2]
+        for number, old in files.items():
+            if number not in newest:
+                old.unlink(missing_ok=True)
+    return path
 
-    def exist(self) -> bool:
-        """Return whether there is a checkpoint, damaged or not."""
-        return bool(self._steps())
 
-    def _steps(self) -> dict[int, Path]:
-        paths = {int(match[1]): path for path in self.folder.glob("*") if (match := _NAME.fullmatch(path.name))}
-        return dict(sorted(paths.items(), reverse=True))
+def latest_checkpoint(folder: Path, report: Callable[[str], None]) -> tuple[int, dict[str, Array]] | None:
+    """Return step and arrays of the newest undamaged checkpoint; None if there are none. Raises CheckpointError.
+
+    report: is called with a message for each damaged one.
+    """
+    problems: list[str] = []
+    for step, path in checkpoints_in(folder).items():
+        try:
+            arrays = _read(path, step)
+        except CheckpointError as error:
+            problems.append(str(error))
+            continue
+        for problem in problems:
+            report(f"{problem} The checkpoint before it is used.")
+        return step, arrays
+    if problems:
+        raise CheckpointError(
+            f"{folder}: no checkpoint can be used. Delete them to start from the beginning, or put an "
+            f"undamaged one there. {' '.join(problems)}"
+        )
+    return None
+
+
+def checkpoints_in(folder: Path) -> dict[int, Path]:
+    """Return the checkpoints by their steps, the newest first, damaged or not."""
+    paths = {int(match[1]): path for path in folder.glob("*") if (match := _NAME.fullmatch(path.name))}
+    return dict(sorted(paths.items(), reverse=True))
 
 
 def _sync(folder: Path) -> None:

@@ -20,10 +20,13 @@ TIMEOUT = timedelta(minutes=10)  # of operations that all processes reach at abo
 PATIENCE = timedelta(days=1)  # while the first process prepares a text, evaluates or writes
 
 
-def environment() -> tuple[int, int]:
-    """Return the rank of this process, from 0, and the number of processes. Raises ProcessError."""
+def environment() -> tuple[int, int, int]:
+    """Return the rank of this process, from 0, the number of processes, and the rank among those of its machine.
+
+    Raises ProcessError.
+    """
     if os.environ.get("WORLD_SIZE", "1") == "1":
-        return 0, 1
+        return 0, 1, 0
     names = ("WORLD_SIZE", "RANK", "LOCAL_RANK", "MASTER_PORT", "MASTER_ADDR")
     given = {"LOCAL_RANK": "0"} | {name: os.environ[name] for name in names if name in os.environ}
     try:
@@ -37,12 +40,7 @@ def environment() -> tuple[int, int]:
             f"these environment variables can't be used: {told}. Expected them as torchrun sets them: start the run "
             "with torchrun, or unset WORLD_SIZE to train in one process."
         )
-    return rank, size
-
-
-def local_rank() -> int:
-    """Return the rank of this process among those of its machine."""
-    return 0 if environment()[1] == 1 else int(os.environ.get("LOCAL_RANK", 0))
+    return rank, size, own
 
 
 class Group:
@@ -173,7 +171,7 @@ def _errors_of_others() -> Iterator[None]:
 @contextmanager
 def processes(device: str) -> Iterator[Group]:
     """Yield the group of processes that torchrun started; without torchrun, a group of this process alone."""
-    (_, size), gpu, where = environment(), local_rank(), torch.device(device)
+    (_, size, gpu), where = environment(), torch.device(device)
     if device == "cuda":
         if torch.cuda.device_count() <= gpu:
             raise SettingsError(

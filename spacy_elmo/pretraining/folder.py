@@ -20,7 +20,7 @@ from ..formats.weights import read_weights
 from ..modules import BiLM
 from ..modules.loading import card_language, find_bilm
 from . import language_model as files
-from .checkpoint import CHECKPOINTS, Checkpoints
+from .checkpoint import CHECKPOINTS, checkpoints_in
 from .config import PathSettings, PretrainConfig, flat, refuse, write_config
 from .language_model import LanguageModel, no_softmax, softmax_folder
 from .prepared import META, PreparedCorpus, prepare
@@ -38,17 +38,14 @@ _MARKS = (files.RUN, f"{TRAIN_TEXT}/{META}", CHECKPOINTS)  # it may have been st
 
 def has_checkpoint(output: Path) -> bool:
     """Return whether there is a checkpoint. Without one all settings may still change."""
-    return Checkpoints(output / CHECKPOINTS).exist()
+    return bool(checkpoints_in(output / CHECKPOINTS))
 
 
-def refuse_other_folder(output: Path, restart: bool = True) -> None:
-    """Raise SettingsError if a folder has files, and is not that of a run. restart: whether it would be renamed."""
-    # an attempt that failed early leaves hidden files
-    check_output(output, SettingsError, names=WRITTEN, marks=_MARKS, beside=None if restart else False)
+def check_new_run(config: PretrainConfig, output: Path, beside: bool | None) -> None:
+    """Refuse a new run by all that can be checked without reading a text. Raises ElmoError.
 
-
-def check_new_run(config: PretrainConfig, output: Path) -> None:
-    """Refuse a new run by all that can be checked without reading a text. Raises ElmoError."""
+    beside: whether the folder may have files that are not of a run; None: it will be renamed.
+    """
     paths = config.paths
     texts = {name: source for name in ("train", "heldout") if (source := getattr(paths, name)) is not None}
     for name, source in texts.items():
@@ -56,7 +53,7 @@ def check_new_run(config: PretrainConfig, output: Path) -> None:
             find_files(source, output)
         except CorpusError as error:
             raise CorpusError(f"paths.{name}: {error}") from error
-    settings: dict[str, Any] = {"names": WRITTEN, "marks": _MARKS, "beside": True, "left_out": True}
+    settings: dict[str, Any] = {"names": WRITTEN, "marks": _MARKS, "beside": beside, "left_out": True}
     check_output(output, SettingsError, texts.values(), **settings)
     if paths.vocabulary is not None and not Path(paths.vocabulary).is_file():
         refuse("paths.vocabulary", paths.vocabulary, "a file that is there, with one word a line")

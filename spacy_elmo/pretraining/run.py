@@ -16,7 +16,7 @@ from ..formats.options import BiLMOptions
 from ..formats.paths import find_files
 from ..formats.weights import readers_of
 from .card import write_card
-from .checkpoint import CHECKPOINTS, Checkpoints, Stop, Stopped, asked_to_stop
+from .checkpoint import CHECKPOINTS, Stop, Stopped, asked_to_stop, latest_checkpoint, write_checkpoint
 from .config import PretrainConfig
 from .distributed import Group, processes
 from .evaluating import EvaluationRow, Reporter, append_row, cut_back, draw_curve, read_metrics
@@ -32,12 +32,14 @@ LOSS_SMOOTHING, SPEED_SMOOTHING = 0.98, 0.9
 _OWED = "owed"  # in a checkpoint whose evaluation was stopped
 
 
-def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> int | None:
+def pretrain(config: PretrainConfig, output: Path, reporter: Reporter, force: bool = False) -> int | None:
     """Train a biLM in the folder of a run, from its newest undamaged checkpoint if there is one. Raises ElmoError.
 
     docs/pretraining.md tells what it writes, and when. SIGINT, SIGTERM and SIGHUP make it write a checkpoint and
     return their number. A run that goes on ends in the same bits as one that was never stopped. All processes of
     torchrun call it.
+
+    force: whether a new run may begin in a folder that has files of others.
     """
     reuse_memory()
     with processes(config.training.device) as group, ExitStack() as resources:
@@ -53,7 +55,7 @@ def pretrain(config: PretrainConfig, output: Path, reporter: Reporter) -> int | 
             check_streams(config.training, group)
             if group.first:
                 if not has_checkpoint(output):
-                    check_new_run(config, output)
+                    check_new_run(config, output, force)
                 resources.enter_context(lock(output, CheckpointError))
                 with writing(output, CheckpointError):
                     output.mkdir(parents=True, exist_ok=True)
@@ -107,7 +109,7 @@ class _Loop:
         chosen = np.random.default_rng(1).permutation(len(run.heldout))[: run.config.evaluation.sentences]
         self.chosen = np.sort(chosen).tolist()  # held-out sentences that are scored during the run
         self.told_worse = False
-        self.checkpoints = Checkpoints(output / CHECKPOINTS)
+        self.checkpoints = output / CHECKPOINTS
         self.progress = Progress()
         self.stopped = 0  # number of the signal, in all processes
         self.owed = False  # whether a signal stopped the evaluation of this step
@@ -148,9 +150,9 @@ class _Loop:
         return self.stopped or None
 
     def _resume(self) -> None:
-        folder = self.checkpoints.folder
+        folder = self.checkpoints
         with self.group.together():
-            latest = self.checkpoints.latest(self.reporter.message)
+            latest = latest_checkpoint(folder, self.reporter.message)
         step, arrays = latest or (-1, {})
         got = "none" if latest is None else f"that of step {step}"
         problem = (
@@ -168,7 +170,7 @@ class _Loop:
                     what = f"{error} is missing" if isinstance(error, KeyError) else error
                     raise CheckpointError(CHECKPOINT_PARTS.format(path=folder, problems=what)) from error
                 self.progress, self.owed = Progress(**progress), arrays.pop(_OWED, None) is not None
-                self.trainer.restore(arrays, str(folder), step)
+                self.trainer.restore(arrays, str(folder))
             if self.group.first:
                 # A row of the owed evaluation is there if a later process was killed just after it had written it.
                 cut_back(self.output / METRICS, step - 1 if self.owed else step)
@@ -187,7 +189,7 @@ class _Loop:
         progress.seconds += seconds
         progress.loss = _smoothed(progress.loss, loss, LOSS_SMOOTHING)
         self.speed = _smoothed(self.speed, trainer.tokens_per_update / seconds, SPEED_SMOOTHING)
-        total = trainer.total_steps * trainer.tokens_per_update
+        total = self.run.total_tokens
         self.reporter.step(trainer.step_number, trainer.tokens, total, progress.loss, rate, self.speed)
 
     def _evaluate(self) -> None:
@@ -206,15 +208,11 @@ class _Loop:
             progress.best = min(progress.best, perplexity)
 
     def _evaluation(self) -> float:
-        """Score the chosen sentences, and write model-last, the metrics and the plot; model-best too if it is the best.
-
-        Returns the mean perplexity. Before anything is written, a signal raises Stopped, and a perplexity that is not
-        finite CheckpointError.
-        """
+        """Score the chosen sentences, write the models, the metrics and the plot, and return the mean perplexity."""
         trainer, progress, step = self.trainer, self.progress, self.trainer.step_number
         sentences = [self.run.heldout.sentence(number) for number in self.chosen]
         try:
-            score = self._scored(trainer.model_to_keep, sentences, len(sentences))
+            score = self._scored(trainer.model_to_keep, sentences, len(sentences))  # Stopped: nothing is written
         except WeightsError as error:  # a loss is not finite
             if not step:
                 raise
@@ -291,7 +289,7 @@ class _Loop:
         return CheckpointError(
             f"the {what} after step {self.trainer.step_number} is not finite: training has diverged. Start a new run "
             "in another output folder, with a lower training.optimizer.learning_rate. Checkpoints in "
-            f"{self.checkpoints.folder} are of earlier steps, but their weights may already be too large."
+            f"{self.checkpoints} are of earlier steps, but their weights may already be too large."
         )
 
     def _in_first(self, work: Callable[[], float | None]) -> float:
@@ -319,7 +317,7 @@ class _Loop:
             arrays[_OWED] = np.array(True)
         with self.group.together():
             if self.group.first:
-                self.checkpoints.write(self.trainer.step_number, arrays)
+                write_checkpoint(self.checkpoints, self.trainer.step_number, arrays)
 
 
 def _smoothed(mean: float, value: float, weight: float) -> float:
@@ -382,10 +380,9 @@ def start_warnings(run: Run) -> list[str]:
             f"{also if paths.init is None else ''}."  # a run that tunes a biLM has its sizes
         )
     shared = set() if paths.heldout is None else _files(paths.train) & _files(paths.heldout)
-    if shared or (paths.heldout is not None and run.train.meta.sha256 == run.heldout.meta.sha256):
-        in_both = str(min(shared)) if shared else f"the text of {paths.train}"
+    if shared:
         warnings.append(
-            f"{in_both} is in both the training text and the held-out text, which makes the held-out perplexity "
+            f"{min(shared)} is in both the training text and the held-out text, which makes the held-out perplexity "
             "too low. Set paths.heldout to another text, or to null: then a part of the training text is held out."
         )
     elif run.repeated is not None and run.repeated >= MOST_REPEATED * len(run.heldout):

@@ -24,6 +24,7 @@ class Call(NamedTuple):
     config: PretrainConfig
     output: Path
     reporter: Reporter
+    force: bool
 
 
 class Loop:
@@ -126,16 +127,16 @@ def test_other_processes_say_nothing_but_errors(stub: Loop, monkeypatch: pytest.
     assert "process 3: the disk is full" in run("run.cfg", "out", code=1)
 
 
-def test_a_folder_with_other_files(stub: Loop) -> None:
+def test_a_folder_with_other_files(stub: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    for option in ((), ("--force",)):
+        run("run.cfg", "out", *option)
+    assert [call.force for call in stub.calls] == [False, True]
+    monkeypatch.setattr(loop, "pretrain", PRETRAIN)
     Path("out").mkdir()
-    run("run.cfg", "out")  # empty
     Path("out", "notes.txt").touch()
-    assert "out: holds notes.txt, but no run.json" in run("run.cfg", "out", code=1)
-    assert "add --force" in run("run.cfg", "out", code=1)
-    run("run.cfg", "out", "--force")
-    Path("out", "run.json").touch()
-    run("run.cfg", "out")  # resumed
-    assert len(stub.calls) == 3
+    told = run("run.cfg", "out", code=1)
+    assert "out: holds notes.txt, but no run.json" in told
+    assert "add --force" in told
 
 
 def test_restart_keeps_what_was_there(stub: Loop, monkeypatch: pytest.MonkeyPatch) -> None:

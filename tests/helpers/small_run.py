@@ -12,7 +12,7 @@ import pytest
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.pretraining import run as loop
-from spacy_elmo.pretraining.checkpoint import Checkpoints
+from spacy_elmo.pretraining.checkpoint import latest_checkpoint
 from spacy_elmo.pretraining.config import (
     CorpusSettings,
     EvaluationSettings,
@@ -79,7 +79,7 @@ def run(config: PretrainConfig, output: Path, reporter: Reporter | None = None) 
 
 def last_checkpoint(output: Path) -> tuple[int, dict[str, np.ndarray]]:
     """Step and arrays of a run's last checkpoint, which is undamaged."""
-    found = Checkpoints(output / "checkpoints").latest(pytest.fail)
+    found = latest_checkpoint(output / "checkpoints", pytest.fail)
     assert found is not None
     return found
 

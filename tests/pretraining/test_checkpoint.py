@@ -15,7 +15,13 @@ import pytest
 
 from spacy_elmo.errors import CheckpointError
 from spacy_elmo.pretraining import checkpoint
-from spacy_elmo.pretraining.checkpoint import Checkpoints, Stopped, asked_to_stop
+from spacy_elmo.pretraining.checkpoint import (
+    Stopped,
+    asked_to_stop,
+    checkpoints_in,
+    latest_checkpoint,
+    write_checkpoint,
+)
 
 Arrays = dict[str, npt.NDArray[Any]]
 BLOCK = 512
@@ -39,10 +45,10 @@ def assert_same(got: Arrays, expected: Arrays) -> None:
         assert got[name].tobytes() == array.tobytes()
 
 
-def reports_of(checkpoints: Checkpoints, step: int) -> list[str]:
+def reports_of(folder: Path, step: int) -> list[str]:
     """Return what is reported up to the checkpoint of a step. Its arrays are those of `small`."""
     reports: list[str] = []
-    found = checkpoints.latest(reports.append)
+    found = latest_checkpoint(folder, reports.append)
     assert found is not None
     assert found[0] == step
     assert_same(found[1], small(step))
@@ -58,8 +64,8 @@ def test_arrays_come_back_bit_for_bit_from_plain_hdf5(folder: Path) -> None:
     random = np.random.default_rng(0).normal(size=(40, 50))
     arrays: Arrays = small(7) | {"empty": np.zeros((0, 3)), "é/x y/z": random.T, "nan": np.array(np.nan, np.float16)}
     arrays |= {f"of/{name}": (100 * random).astype(name) for name in ("i1", "u2", ">i4", "f2", "c8", "c16", "?")}
-    path = Checkpoints(folder).write(7, arrays)
-    found = Checkpoints(folder).latest(pytest.fail)
+    path = write_checkpoint(folder, 7, arrays)
+    found = latest_checkpoint(folder, pytest.fail)
     assert found is not None
     assert_same(found[1], arrays)
     with h5py.File(path) as file:
@@ -73,14 +79,13 @@ def test_arrays_come_back_bit_for_bit_from_plain_hdf5(folder: Path) -> None:
 
 
 def test_the_last_ones_are_kept(folder: Path) -> None:
-    checkpoints = Checkpoints(folder)
-    assert checkpoints.latest(pytest.fail) is None
+    assert latest_checkpoint(folder, pytest.fail) is None
     for step in (0, 5, 999_999_999, 1_000_000_000, 12_345_678_901, 12_345_678_901):
-        checkpoints.write(step, small(step))
-        assert reports_of(checkpoints, step) == []
+        write_checkpoint(folder, step, small(step))
+        assert reports_of(folder, step) == []
     assert files(folder) == ["step-1000000000.h5", "step-12345678901.h5"]
-    checkpoints.write(5, small(5))  # a run that begins anew is not mixed with the old one
-    assert reports_of(checkpoints, 5) == []
+    write_checkpoint(folder, 5, small(5))  # a run that begins anew is not mixed with the old one
+    assert reports_of(folder, 5) == []
     assert files(folder) == ["step-000000005.h5"]
 
 
@@ -89,18 +94,17 @@ def test_other_files_are_left_alone(folder: Path) -> None:
     folder.mkdir()
     for name in others:
         (folder / name).write_text("mine")
-    checkpoints = Checkpoints(folder)
-    assert checkpoints.latest(pytest.fail) is None
-    assert not checkpoints.exist()
+    assert latest_checkpoint(folder, pytest.fail) is None
+    assert not checkpoints_in(folder)
     for step in (1, 2, 3):
-        checkpoints.write(step, small(step))
-        assert checkpoints.exist()
+        write_checkpoint(folder, step, small(step))
+        assert checkpoints_in(folder)
     assert files(folder) == sorted([*others, "step-000000002.h5", "step-000000003.h5"])
 
 
 def test_damage_is_found(folder: Path) -> None:
     """A changed byte, and a file that was cut short or made longer."""
-    path = Checkpoints(folder).write(3, small(3))
+    path = write_checkpoint(folder, 3, small(3))
     whole, random = path.read_bytes(), np.random.default_rng(0)
     damaged = [whole[:size] for size in range(0, len(whole), 200)]
     damaged += [whole[:-1], whole + b"\0", whole + whole, whole[BLOCK:], b"\0" * len(whole)]
@@ -109,47 +113,45 @@ def test_damage_is_found(folder: Path) -> None:
     for content in damaged:
         path.write_bytes(content)
         with pytest.raises(CheckpointError, match=r"step-000000003\.h5: can't be used"):
-            Checkpoints(folder).latest(pytest.fail)
+            latest_checkpoint(folder, pytest.fail)
     path.write_bytes(whole)
-    assert reports_of(Checkpoints(folder), 3) == []
+    assert reports_of(folder, 3) == []
 
 
 def test_the_one_before_is_used_and_the_damaged_one_named(folder: Path) -> None:
-    checkpoints = Checkpoints(folder)
-    paths = {step: checkpoints.write(step, small(step)) for step in (10, 20)}
+    paths = {step: write_checkpoint(folder, step, small(step)) for step in (10, 20)}
     whole = paths[20].read_bytes()
     for content, problem in (
         (whole[:-1], "its SHA-256 differs"),
         (paths[10].read_bytes(), "it is of step 10: the file was renamed"),
     ):
         paths[20].write_bytes(content)
-        [report] = reports_of(checkpoints, 10)
+        [report] = reports_of(folder, 10)
         assert f"step-000000020.h5: can't be used ({problem})" in report
         assert "before it is used" in report
     paths[10].unlink()
     paths[10].mkdir()
     with pytest.raises(CheckpointError) as caught:
-        checkpoints.latest(pytest.fail)
+        latest_checkpoint(folder, pytest.fail)
     assert all(path.name in str(caught.value) for path in paths.values())
 
 
 def test_a_full_disk(folder: Path) -> None:
     """The message tells the bytes; the checkpoints of before stay, and writing goes on when there is room."""
-    checkpoints = Checkpoints(folder)
     for step in (1, 2):
-        checkpoints.write(step, small(step))
+        write_checkpoint(folder, step, small(step))
     large = {"a": np.zeros(50_000, np.float64)}
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))  # as a full disk does it
     try:
         message = r"step-000000003\.h5.*it needs 40\d,\d{3} bytes, and [\d,]+ are free"
         with pytest.raises(CheckpointError, match=message):
-            checkpoints.write(3, large)
+            write_checkpoint(folder, 3, large)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert files(folder) == ["step-000000001.h5", "step-000000002.h5"]
-    assert reports_of(checkpoints, 2) == []
-    checkpoints.write(3, large)
+    assert reports_of(folder, 2) == []
+    write_checkpoint(folder, 3, large)
     assert files(folder) == ["step-000000002.h5", "step-000000003.h5"]
 
 
@@ -169,7 +171,7 @@ def test_the_data_is_on_the_disk_before_its_name(folder: Path, monkeypatch: pyte
     folder.mkdir()
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", replaced)
-    Checkpoints(folder).write(1, small(1))
+    write_checkpoint(folder, 1, small(1))
     assert events == ["data", "name", "folder"]
 
 

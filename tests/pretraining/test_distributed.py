@@ -33,7 +33,7 @@ from spacy_elmo.pretraining.config import (
     SoftmaxSettings,
     write_config,
 )
-from spacy_elmo.pretraining.distributed import environment, local_rank, processes
+from spacy_elmo.pretraining.distributed import environment, processes
 from spacy_elmo.pretraining.evaluating import Reporter
 from spacy_elmo.pretraining.optimizers import MuonAdamW
 
@@ -311,18 +311,18 @@ GOOD = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "local
 @pytest.mark.parametrize(
     ("variables", "expected"),
     [
-        (GOOD, ((3, 4), 1)),
-        ({name: GOOD[name] for name in GOOD if name != "LOCAL_RANK"}, ((3, 4), 0)),
-        ({}, ((0, 1), 0)),
-        ({"RANK": "1"}, ((0, 1), 0)),
-        ({"RANK": "x", "WORLD_SIZE": "1", "LOCAL_RANK": "x"}, ((0, 1), 0)),
+        (GOOD, (3, 4, 1)),
+        ({name: GOOD[name] for name in GOOD if name != "LOCAL_RANK"}, (3, 4, 0)),
+        ({}, (0, 1, 0)),
+        ({"RANK": "1"}, (0, 1, 0)),
+        ({"RANK": "x", "WORLD_SIZE": "1", "LOCAL_RANK": "x"}, (0, 1, 0)),
     ],
 )
 def test_the_variables_of_torchrun(variables: dict[str, str], expected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    assert (environment(), local_rank()) == expected
-    if expected == ((0, 1), 0):
+    assert environment() == expected
+    if expected == (0, 1, 0):
         with processes("cpu") as group:
             assert (group.rank, group.size) == (0, 1)
 

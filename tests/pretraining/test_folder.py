@@ -33,7 +33,6 @@ from spacy_elmo.pretraining.folder import (
     find_vocabulary,
     has_checkpoint,
     open_run,
-    refuse_other_folder,
     starting_model,
 )
 from spacy_elmo.pretraining.language_model import LanguageModel
@@ -78,7 +77,7 @@ def test_a_start_that_can_not_be_is_refused_before_anything_is_written(given: Pr
     with pytest.raises(WeightsError, match=r"there is no softmax\.hdf5"):
         run_of(given, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-    with pytest.raises(SettingsError, match=r"init: holds options\.json, weights\.hdf5, vocabulary\.txt, but no run"):
+    with pytest.raises(SettingsError, match=r"init: holds options\.json, .*, but no run"):
         run_of(given, tmp_path / "init")
 
 
@@ -196,22 +195,26 @@ def test_a_pattern_that_matches_the_run_itself(text: Path, tmp_path: Path, patte
 def test_files_that_a_run_would_replace(text: Path, tmp_path: Path) -> None:
     config, output = config_of(text), tmp_path / "out"
     output.mkdir()
+    (output / ".hidden").touch()  # of an attempt that failed early
+    for beside in (True, False, None):
+        check_new_run(config, output, beside)
     (output / "notes.txt").touch()
-    check_new_run(config, output)
+    check_new_run(config, output, True)
+    for beside, hint in ((False, "one, or add --force to write beside them"), (None, "one")):
+        with pytest.raises(SettingsError, match=rf"holds notes\.txt, but no run\.json.* give another {hint}\.$"):
+            check_new_run(config, output, beside)
     for name in WRITTEN:
         (output / name).touch()
         with pytest.raises(SettingsError, match=f"holds {name}, but no run.json"):
-            check_new_run(config, output)
+            check_new_run(config, output, True)
         (output / name).unlink()
     for own in ("run.json", "corpus/meta.json"):  # any of these makes it the folder of a run
         (output / "vocabulary.txt").touch()
         (output / own).parent.mkdir(exist_ok=True)
         (output / own).touch()
-        check_new_run(config, output)
-        refuse_other_folder(output)
+        for beside in (True, False, None):
+            check_new_run(config, output, beside)
         (output / own).unlink()
-    with pytest.raises(SettingsError, match=r"but no run\.json.* Expected a new or an empty folder"):
-        refuse_other_folder(output)
 
 
 # What it starts from
@@ -330,24 +333,24 @@ def test_shared_words_keep_their_rows_in_another_order(corpus: PreparedCorpus, o
 
 def test_what_can_not_start_is_refused_before_the_text_is_read(corpus: PreparedCorpus, old: Path) -> None:
     tuning, output = tuning_of(paths={"init": old}), Path("out")
-    check_new_run(tuning, output)
+    check_new_run(tuning, output, False)
     with pytest.raises(SettingsError, match=r"\[bilm\] has other sizes than .*old.options\.json"):
-        check_new_run(replace(tuning, bilm=replace(SIZES, n_layers=3)), output)
+        check_new_run(replace(tuning, bilm=replace(SIZES, n_layers=3)), output, False)
     with pytest.raises(CorpusError, match=r"options\.json: line 1: .* Expected one word a line"):
-        check_new_run(tuning_of({"vocabulary": old / "options.json"}), output)
+        check_new_run(tuning_of({"vocabulary": old / "options.json"}), output, False)
     with pytest.raises(OptionsError, match=r"options\.json: no such file"):
-        check_new_run(tuning_of(paths={"init": old.parent}), output)
+        check_new_run(tuning_of(paths={"init": old.parent}), output, False)
     (old / "softmax.hdf5").unlink()
     with pytest.raises(WeightsError, match=r"no softmax\.hdf5, .*a file of its own.* set training\.frozen_tokens"):
-        check_new_run(tuning, output)
-    check_new_run(tuning_of(paths={"init": old}, frozen_tokens=100), output)
+        check_new_run(tuning, output, False)
+    check_new_run(tuning_of(paths={"init": old}, frozen_tokens=100), output, False)
 
 
 def test_files_that_a_run_begins_with_have_to_be_there(corpus: PreparedCorpus, old: Path, tmp_path: Path) -> None:
     text, output = tmp_path / "text.txt", tmp_path / "out"
     words = old / "vocabulary.txt"
     full = PretrainConfig(PathSettings(str(text), f"{tmp_path}/*.txt", str(words), str(old)), SIZES)
-    check_new_run(full, output)
+    check_new_run(full, output, False)
     for name, value, message in (
         ("train", "no/*.gz", r"^paths\.train: .*no.\*\.gz: no such file"),
         ("heldout", "no/*.gz", r"^paths\.heldout: .*no.\*\.gz: no such file"),
@@ -356,8 +359,8 @@ def test_files_that_a_run_begins_with_have_to_be_there(corpus: PreparedCorpus, o
     ):
         paths = replace(full.paths, **{name: str(tmp_path / value)})
         with pytest.raises((CorpusError, SettingsError), match=message):
-            check_new_run(replace(full, paths=paths), output)
+            check_new_run(replace(full, paths=paths), output, False)
     output.mkdir()
     shutil.copy(text, output)
     with pytest.raises(CorpusError, match="no such file"):  # what the run wrote itself does not count
-        check_new_run(replace(full, paths=PathSettings(f"{output}/*.txt")), output)
+        check_new_run(replace(full, paths=PathSettings(f"{output}/*.txt")), output, False)

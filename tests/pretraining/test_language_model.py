@@ -200,13 +200,13 @@ def test_sizes_come_from_the_embedded_bilm(bilm: Path, tmp_path: Path) -> None:
     (tmp_path / "tune.cfg").write_text('[paths]\ntrain = "text.txt"\ninit = "en_core"\n', encoding="utf8")
     assert read_config(tmp_path / "tune.cfg").bilm == EMBEDDED_OPTIONS
     with pytest.raises(SettingsError, match=r"^'en_cora' names no biLM: .* Did you mean en_core\?"):
-        check_new_run(config_of("en_cora"), tmp_path / "out")
-    check_new_run(config_of(frozen_tokens=100), tmp_path / "out")
+        check_new_run(config_of("en_cora"), tmp_path / "out", False)
+    check_new_run(config_of(frozen_tokens=100), tmp_path / "out", False)
 
 
 def test_tuning_without_it(bilm: Path, corpus: PreparedCorpus) -> None:
     with pytest.raises(WeightsError, match=r"its softmax is not installed.* set training\.frozen_tokens"):
-        check_new_run(config_of(), Path("out"))
+        check_new_run(config_of(), Path("out"), False)
     config = config_of(frozen_tokens=100)
     vocabulary = find_vocabulary(config, corpus)
     assert "newt" in vocabulary.words

@@ -19,7 +19,7 @@ from small_run import last_checkpoint as checkpoint
 from spacy_elmo.errors import CheckpointError, WeightsError
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.pretraining import run as loop
-from spacy_elmo.pretraining.checkpoint import Checkpoints
+from spacy_elmo.pretraining.checkpoint import write_checkpoint
 from spacy_elmo.pretraining.config import EvaluationSettings, PathSettings, PretrainConfig, ScheduleSettings
 from spacy_elmo.pretraining.evaluating import Reporter
 from spacy_elmo.pretraining.folder import Run
@@ -119,7 +119,6 @@ def test_a_perplexity_far_above_the_number_of_words_is_told_once(
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("step", np.array(3), r"step is 3, and the file is of step 4"),
         ("step", np.array(4.0), r"step is float64 of shape \(\), expected int64"),
         ("streams/position", np.full(STREAMS, 10**6), "the stream 0 at epoch 0, sentence 1000000"),
         ("streams/epoch", np.array([0, 0, -1, 0]), "the stream 2 at epoch -1"),
@@ -140,7 +139,7 @@ def test_contents_that_can_not_be(ended: Path, tmp_path: Path, name: str, value:
     if value is ...:
         del arrays[name]
     shutil.rmtree(tmp_path / "out" / "checkpoints")
-    Checkpoints(tmp_path / "out" / "checkpoints").write(step, arrays)
+    write_checkpoint(tmp_path / "out" / "checkpoints", step, arrays)
     with pytest.raises(CheckpointError, match=message):
         run(config_of(ended.parent / "text.txt", 6), tmp_path / "out")
 
@@ -220,7 +219,6 @@ def vocabulary(coverage: float | None) -> Vocabulary:
         ({"heldout_path": "gone.txt"}, None),
         ({"heldout_path": "./*.txt"}, "a.txt is in both the training text and the held-out text"),
         ({"heldout_path": "texts"}, "a.txt is in both the training text and the held-out text"),
-        ({"heldout": "a " * 98 + "é" * 24 + " é"}, "the text of a.txt is in both"),
         (
             {"heldout": "a\n" * 20, "repeated": 1},
             "^1 of the 20 held-out sentences are in the training text too, word for",

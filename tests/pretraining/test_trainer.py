@@ -17,7 +17,7 @@ from small_run import OPTIONS, STEPS, STREAMS, config_of, last_checkpoint, run, 
 from spacy_elmo.errors import CheckpointError, SettingsError
 from spacy_elmo.formats import read_weights
 from spacy_elmo.inference import linear
-from spacy_elmo.pretraining.checkpoint import Checkpoints
+from spacy_elmo.pretraining.checkpoint import write_checkpoint
 from spacy_elmo.pretraining.config import OptimizerSettings, PretrainConfig, SoftmaxSettings, TrainingSettings
 from spacy_elmo.pretraining.distributed import Group
 from spacy_elmo.pretraining.evaluating import Reporter
@@ -69,7 +69,7 @@ def test_training_is_the_same_and_the_average_is_saved(config: PretrainConfig, t
     np.testing.assert_array_equal(saved.T, averaged["average/module.bilm.char_cnn.projection.weight"])
     assert np.abs(saved.T - plain["bilm/char_cnn.projection.weight"]).max() > 1e-3
     del averaged["average/module.softmax.bias"]
-    Checkpoints(tmp_path / "with/checkpoints").write(UPDATES, averaged)
+    write_checkpoint(tmp_path / "with/checkpoints", UPDATES, averaged)
     with pytest.raises(CheckpointError, match=r"average/module\.softmax\.bias is missing"):
         run(config, tmp_path / "with")
 
