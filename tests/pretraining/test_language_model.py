@@ -111,6 +111,9 @@ def test_missing_files_are_named(folder: Path, golden: Path) -> None:
         (folder / name).unlink()
         with pytest.raises(WeightsError, match=rf"model: .*{name}.* missing\. Expected the folder of a biLM"):
             LanguageModel.load(folder)
+    (folder / "softmax.hdf5").unlink()
+    with pytest.raises(WeightsError, match=r"model: options\.json, weights\.hdf5 missing\. Expected the folder of a"):
+        LanguageModel.load(folder)
     with pytest.raises(SettingsError, match=r"gone' names no biLM: there is no such folder"):
         LanguageModel.load(folder / "gone")
 
