@@ -55,6 +55,10 @@ def read_words(path: Path) -> list[str]:
     return list(words)
 
 
+def _fits_a_line(word: str) -> bool:
+    return word.strip() == word and not {"\n", "\r", "\0"}.intersection(word)
+
+
 def _read_counts(path: Path, n_words: int) -> Counts | None:
     file = counts_path(path)
     if not file.exists():
@@ -122,7 +126,7 @@ class Vocabulary:
         frequent = {
             word: n
             for word, n in counted.words.items()
-            if n >= min_count and word not in SPECIAL and word.strip() == word and "\n" not in word  # a line holds it
+            if n >= min_count and word not in SPECIAL and _fits_a_line(word)
         }
         if not frequent:
             raise CorpusError(

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from spacy_elmo.errors import CorpusError, ElmoError
 from spacy_elmo.pretraining.vocabulary import SPECIAL, Vocabulary, count_words, least_count
@@ -67,6 +69,20 @@ def test_the_unigram_model_by_hand() -> None:
 
 
 # Files
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(words=st.lists(st.text(st.characters(codec="utf-8") | st.sampled_from("\r\n\t\u2028\ufeff "), min_size=1)))
+def test_any_words_are_read_as_they_were_written(words: list[str], tmp_path: Path) -> None:
+    """A word that no line can hold is an unknown one."""
+    vocabulary = Vocabulary.from_counts(count_words([["a", *words]]))
+    vocabulary.write(tmp_path / "vocabulary.txt")
+    read = Vocabulary.read(tmp_path / "vocabulary.txt")
+    assert read.words == vocabulary.words
+    assert read.counts is not None
+    assert read.counts.sum() == 2 + 1 + len(words)
+    held = {word for word in words if word.isprintable() and word.strip() == word}
+    assert {"a", *held} <= {*read.words}
 
 
 def test_files(tmp_path: Path) -> None:
