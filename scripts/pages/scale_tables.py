@@ -70,7 +70,7 @@ def table(head: str, rows: list[list[str]]) -> str:
 
 def tables() -> list[str]:
     kinds = {"all layers, float32": (LAYERS, 4), "mix, float32": (1, 4), "mix, float16": (1, 2)}
-    speeds, sizes, times, storage = list[list[str]](), list[list[str]](), list[list[str]](), list[list[str]]()
+    speeds, sizes, times = list[list[str]](), list[list[str]](), list[list[str]]()
     for (size, precision), rate in RATES.items():
         each = core_rate(size, precision)
         written = [amount(MACHINE_CORES * each * bytes_a_token(size, 1, n)) for n in (4, 2)]
@@ -82,21 +82,14 @@ def tables() -> list[str]:
             times.append([f"{size}, {precision}", kind, *shown])
     for size in WIDTHS:
         for kind, stored in kinds.items():
-            bytes_each = bytes_a_token(size, *stored)
-            sizes.append([size, kind, amount(TOKENS * bytes_each)])
-            slow, fast = (core_rate(size, precision) * bytes_each for precision in ("float32", "bfloat16"))
-            most = [f"{SHARED / (MACHINE_CORES * each):,.0f}" for each in (slow, fast)]
-            storage.append([size, kind, f"{DISK / fast:,.0f}", *most])
+            sizes.append([size, kind, amount(TOKENS * bytes_a_token(size, *stored))])
     head = "| biLM | precision | tokens/s of a core, engine | with reading and writing | tokens/s of a machine | "
     head += "Parquet a second, mean in float32 | in float16 |\n|---|---|--:|--:|--:|--:|--:|"
     machines = " | ".join(f"{n:,} machines" for n in MACHINES)
-    last = "| biLM | stored | cores that a disk keeps up with | machines that the shared storage keeps up with: "
-    last += "float32 | bfloat16 |\n|---|---|--:|--:|--:|"
     return [
         table(head, speeds),
         table("| biLM | stored | 1 billion tokens |\n|---|---|--:|", sizes),
         table(f"| 1 billion tokens | stored | {machines} |\n|---|---|--:|--:|--:|", times),
-        table(last, storage),
     ]
 
 
