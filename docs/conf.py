@@ -2,8 +2,6 @@
 
 import re
 
-from pygments.lexers.special import TextLexer
-
 from spacy_elmo import __version__
 
 project = "spacy-elmo"
@@ -39,5 +37,4 @@ def arguments_as_list(app: object, what: str, name: str, obj: object, options: o
 
 
 def setup(app) -> None:
-    app.add_lexer("mermaid", TextLexer)  # GitHub draws these diagrams; here they are shown as text
     app.connect("autodoc-process-docstring", arguments_as_list)
