@@ -36,8 +36,9 @@ GOLDEN = Path(__file__).parent / "golden" / "random_a"
 
 
 def table(heading: str) -> list[list[str]]:
-    """Cells of the first table under a heading of reference.md, without its head."""
-    text = (DOCS / "reference.md").read_text(encoding="utf8").split(f"## {heading}\n", 1)[1]
+    """Cells of the first table under a heading of the reference or of the commands, without its head."""
+    pages = "".join((DOCS / name).read_text(encoding="utf8") for name in ("reference.md", "commands.md"))
+    text = pages.split(f"# {heading}\n", 1)[1]
     lines = re.search(r"(?:^\|.*\n)+", text, re.MULTILINE)
     assert lines
     return [[cell.strip().strip("`") for cell in line.strip("|\n").split("|")] for line in lines[0].splitlines()[2:]]
@@ -271,6 +272,7 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(tmp_path)]
     result = subprocess.run(command, capture_output=True, text=True, check=False, encoding="utf8")
     assert result.returncode == 0, result.stderr
+    assert "cache_mb" in (tmp_path / "searchindex.js").read_text(encoding="utf8")  # the search works without a network
     page = (tmp_path / "reference.html").read_text(encoding="utf8")
     reference = (DOCS / "reference.md").read_text(encoding="utf8")
     for name in re.findall(r"auto(?:class|function):: (\S+)", reference):
