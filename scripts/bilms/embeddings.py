@@ -35,7 +35,7 @@ from ..runs.train_runs import pretraining_config
 from ..shared import origin, run_command, run_elmo
 
 _MINUTES, _FLORET_EPOCHS, _BILM_TOKENS = 30, 5, 15_500_000
-_LSTM = "512"  # in half an hour it learns more than the default: docs/pretraining.md, "Muon"
+_LSTM = "512"  # in half an hour it learns more than the default: docs/pretraining.md, "A short run"
 
 
 # Each writes its files to a folder, and returns how many words were read
