@@ -4,6 +4,7 @@ spaCy loads this module for each of its own commands, too. No other part of the 
 """
 
 from importlib import import_module
+from inspect import getdoc
 from typing import Any
 
 import typer
@@ -38,11 +39,15 @@ COMMANDS = {
 
 
 def load(name: str) -> Any:
-    """Return a command, ready to be called. SETTINGS in its file are those of `typer.Typer.command`."""
-    name = name.replace("-", "_")
-    module = import_module(f"{__name__}.{name}")
-    alone = typer.Typer(add_completion=False)
-    alone.command(**getattr(module, "SETTINGS", {}))(with_exit_codes(getattr(module, name)))
+    """Return a command, ready to be called. SETTINGS in its file are those of `typer.Typer.command`.
+
+    The docstring of its function is the rest of its help.
+    """
+    title = name.replace("-", "_")
+    module = import_module(f"{__name__}.{title}")
+    command, alone = getattr(module, title), typer.Typer(add_completion=False)
+    told = f"{COMMANDS[name]}\n\n{getdoc(command)}"
+    alone.command(help=told, **getattr(module, "SETTINGS", {}))(with_exit_codes(command))
     return typer.main.get_command(alone)
 
 

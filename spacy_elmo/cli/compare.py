@@ -69,11 +69,9 @@ def compare(
     gpu_id: shared.GpuId = -1,
     force: shared.Force = False,
 ) -> None:
-    """Train with ELMo and without it, and compare.
-
-    The networks are the same but for ELMo. OUT gets the pipelines (elmo-0/model-best and baseline-0/model-best for seed
-    0) and scores.json. Settings of the training are given as to spacy train: --training.max_steps 2000. A command that
-    was stopped goes on after the last training that ended.
+    """The networks are the same but for ELMo. OUT gets the pipelines (elmo-0/model-best and baseline-0/model-best for
+    seed 0) and scores.json. Settings of the training are given as to spacy train: --training.max_steps 2000. A command
+    that was stopped goes on after the last training that ended.
     """
     overrides = shared.overrides_of(ctx.args)
     networks = [ALONE, ELMO] if vectors is None else [ALONE, ELMO, VECTORS, BOTH]

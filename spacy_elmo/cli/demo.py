@@ -30,10 +30,7 @@ class SampleWord(NamedTuple):
 def demo(
     output: Path = Arg("out", metavar="FOLDER", help="Folder for vectors.hdf5 and senses.png", file_okay=False),
 ) -> None:
-    """Embed sample sentences, and compare layers.
-
-    The sentences have words of several senses. A table shows how well each layer separates the senses.
-    """
+    """The sentences have words of several senses. A table shows how well each layer separates the senses."""
     with writing(output, CommandError):
         output.mkdir(parents=True, exist_ok=True)
     for name, begins in (("vectors.hdf5", b"\x89HDF"), ("senses.png", b"\x89PNG")):

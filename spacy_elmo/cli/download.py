@@ -32,9 +32,7 @@ def download(
     to: Path | None = Opt(None, "--to", metavar="FOLDER", help="Folder to write to; a file's default: the current one"),
     force: shared.Force = False,
 ) -> None:
-    """Download a published biLM, or a file.
-
-    For the name of a published biLM, it gets options.json and weights.hdf5 from the addresses that AllenNLP 2.10.1
+    """For the name of a published biLM, it gets options.json and weights.hdf5 from the addresses that AllenNLP 2.10.1
     names, which could not be tried. Afterwards the name works as a MODEL in other commands. The files go to the folder
     $SPACY_ELMO_CACHE, or to spacy-elmo in $XDG_CACHE_HOME or in ~/.cache. You may give the SHA-256 that you expect:
     --sha256 once is that of weights.hdf5, twice is that of options.json and then of weights.hdf5.

@@ -62,11 +62,9 @@ def embed(
     include_package: list[str] | None = Opt(None, "--include-package", hidden=True),
     precision: str = Opt("float32", metavar="TYPE", help="Of the matrix multiplications: float32, bfloat16 or auto"),
 ) -> None:
-    """Write the vectors of texts.
-
-    A folder gets shards, in Parquet unless --format says otherwise. A command that was stopped goes on with the shards
-    that are missing. HDF5 is one file with a dataset for each sentence, (layers, tokens, width), named "0", "1" ... as
-    by AllenNLP's elmo command. docs/corpora.md tells more.
+    """A folder gets shards, in Parquet unless --format says otherwise. A command that was stopped goes on with the
+    shards that are missing. HDF5 is one file with a dataset for each sentence, (layers, tokens, width), named "0", "1"
+    ... as by AllenNLP's elmo command. docs/corpora.md tells more.
     """
     if vocab_path is not None or include_package:
         msg.warn("--vocab-path and --include-package do nothing. --code FILE has the functions that a pipeline needs")

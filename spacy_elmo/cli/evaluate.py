@@ -34,9 +34,7 @@ def evaluate(
     per_sentence: Path | None = Opt(None, metavar="FILE", help="Write the scores of each sentence as TSV; - is stdout"),
     as_json: shared.Json = False,
 ) -> None:
-    """Measure the perplexity of a text.
-
-    Each direction predicts every word of a sentence, and then its boundary, by the full softmax. A table shows the
+    """Each direction predicts every word of a sentence, and then its boundary, by the full softmax. A table shows the
     perplexity of each direction, and exp of the mean of their losses. Zero state: each sentence is read by itself.
     Carried state: it is read after the sentence before it. A word outside the vocabulary counts as <UNK>. The rows
     "without <UNK>" leave such words out.

@@ -51,10 +51,7 @@ def explore(
     text_field: shared.TextField = None,
     force: shared.Force = False,
 ) -> None:
-    """Write a page that shows words in context.
-
-    It is one HTML file with the biLM inside, which reads what one types. It needs a browser, and no network.
-    """
+    """It is one HTML file with the biLM inside, which reads what one types. It needs a browser, and no network."""
     chosen = [word.strip() for row in csv.reader([words], skipinitialspace=True) for word in row if word.strip()]
     if words and not chosen:
         raise CommandError(f"--words is {words!r}, which names no word. Expected words with commas between them.")

@@ -59,9 +59,7 @@ def info(
     ),
     code: shared.Code = None,
 ) -> None:
-    """Show what files hold, or what is wrong with them.
-
-    Sizes, SHA-256, whether weights fit their options, and which model it is. Folders: of a biLM (options.json and
+    """Sizes, SHA-256, whether weights fit their options, and which model it is. Folders: of a biLM (options.json and
     weights.hdf5, and its softmax if it has one), of a pretraining run, or of a saved pipeline. Names: en_core, and
     those of published biLMs that were downloaded, and of installed biLMs and pipelines.
     """

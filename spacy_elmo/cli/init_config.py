@@ -44,9 +44,7 @@ def init_config(
     baseline: bool = Opt(False, "--baseline", help="The same networks without ELMo, to compare with"),
     force: shared.Force = False,
 ) -> None:
-    """Write a config for spacy train with ELMo.
-
-    Each component listens to an elmo pipe, and has its features, its network and its mix of the biLM's layers. Other
+    """Each component listens to an elmo pipe, and has its features, its network and its mix of the biLM's layers. Other
     settings are spaCy's defaults.
     """
     bilm = shared.bilm_of(model, options_file=options_file, weight_file=weight_file)

@@ -34,10 +34,7 @@ def init_pretrain_config(
     init: str | None = Opt(None, metavar="MODEL", help="biLM to tune: its folder, that of its run, or its name"),
     force: shared.Force = False,
 ) -> None:
-    """Write a config for spacy elmo pretrain.
-
-    Each setting has a comment. The text is counted, so that streams, warm-up, epochs and evaluations fit it.
-    """
+    """Each setting has a comment. The text is counted, so that streams, warm-up, epochs and evaluations fit it."""
     to_file, note = output_file != shared.DASH, None
     of_init = [] if init is None else files_of(init)
     shared.hold(output_file, [*filter(None, (train, heldout)), *of_init], force=force)

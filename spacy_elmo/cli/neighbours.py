@@ -44,9 +44,7 @@ def neighbours(
     force: shared.Force = False,
     as_json: shared.Json = False,
 ) -> None:
-    """Find the words of a corpus nearest to one of yours.
-
-    Your word is in a sentence of your own: --query and --word. With --sentences, it finds the nearest sentences to
+    """Your word is in a sentence of your own: --query and --word. With --sentences, it finds the nearest sentences to
     --query. The vectors of the corpus are written to an index once, with --index. Later queries read it.
     """
     choice = shared.bilm_of(model, pipe, code)

@@ -23,10 +23,8 @@ def pack(
     pipe: shared.PipeName = None,
     force: shared.Force = False,
 ) -> None:
-    """Write a smaller copy of a biLM.
-
-    The copy has rounded weights in compressed HDF5 files. AllenNLP, bilm-tf and other programs can read them. MODEL may
-    also be a saved pipeline: the copy then has its biLM as it was tuned.
+    """The copy has rounded weights in compressed HDF5 files. AllenNLP, bilm-tf and other programs can read them. MODEL
+    may also be a saved pipeline: the copy then has its biLM as it was tuned.
     """
     with shared.folder_of_bilm(model, pipe) as folder:
         packed = pack_model(folder, output, mantissa_bits, softmax.value, force, bits)

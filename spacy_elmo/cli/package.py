@@ -57,9 +57,7 @@ def package(
     build: Built = Opt(Built.none, help="What to build in the package's dist; needs pip install build"),
     force: shared.Force = False,
 ) -> None:
-    """Make a Python package of a biLM.
-
-    Others install spacy-elmo, and then the package with pip. Then NAME names the biLM in add_pipe, in configs and in
+    """Others install spacy-elmo, and then the package with pip. Then NAME names the biLM in add_pipe, in configs and in
     commands. A model card that is there already stays.
     """
     problem = number = None

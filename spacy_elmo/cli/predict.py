@@ -24,9 +24,7 @@ def predict(
     lang: shared.LangOfCard = None,
     as_json: shared.Json = False,
 ) -> None:
-    """Show which words the biLM expects at each place.
-
-    Of a sentence with gaps, such as "The ___ of the river", only the words that fit there are shown.
+    """Of a sentence with gaps, such as "The ___ of the river", only the words that fit there are shown.
 
     Forward: from the words before the place alone. Backward: from those after it. Both: from all other words.
     """

@@ -37,9 +37,7 @@ def pretrain(
     restart: bool = Opt(False, "--restart", help="Begin anew; an earlier run in OUT is renamed to OUT.1"),
     force: bool = Opt(False, "--force", "-F", help="Start a run in a folder that has other files"),
 ) -> None:
-    """Train a biLM on text, or resume a stopped run.
-
-    Each setting of the config is an option, too: --training.epochs 2 sets epochs in the section training.
+    """Each setting of the config is an option, too: --training.epochs 2 sets epochs in the section training.
     Ctrl-C, SIGTERM and SIGHUP stop the run after it has saved a checkpoint. To resume it, run the same command again,
     without --restart.
     """

@@ -26,10 +26,8 @@ def probe(
     iterations: int = Opt(100, min=1, metavar="N", help="Of the classifiers' training (L-BFGS), at most"),
     as_json: shared.Json = False,
 ) -> None:
-    """Measure what each layer tells a linear classifier.
-
-    A classifier of the tokens' labels is trained on each frozen layer, and on the mean of the layers. A table shows how
-    many tokens of DEV get the right label. The first row gives each word its most frequent label in TRAIN.
+    """A classifier of the tokens' labels is trained on each frozen layer, and on the mean of the layers. A table shows
+    how many tokens of DEV get the right label. The first row gives each word its most frequent label in TRAIN.
     """
     choice = shared.bilm_of(model, pipe, code)
     getter = label_getter(attribute)

@@ -52,10 +52,7 @@ def similar(
     code: shared.Code = None,
     as_json: shared.Json = False,
 ) -> None:
-    """Find occurrences of a word in similar contexts.
-
-    One occurrence, the first or that in line --sentence, is compared with all others, layer by layer.
-    """
+    """One occurrence, the first or that in line --sentence, is compared with all others, layer by layer."""
     choice = shared.bilm_of(model, pipe, code)
     if text != shared.DASH and len(files := find_files(text)) > 1:
         raise CommandError(f"{text}: {len(files)} files. Expected one: neighbours reads several.")

@@ -22,9 +22,7 @@ def vocab(
     text_field: shared.TextField = None,
     force: shared.Force = False,
 ) -> None:
-    """Count the words of a text, the most frequent first.
-
-    <S>, </S> and <UNK> come first. The counts are written to another file: OUT with .counts.npy instead of .txt. If
+    """<S>, </S> and <UNK> come first. The counts are written to another file: OUT with .counts.npy instead of .txt. If
     OUT is -, the words alone go to standard output, and what is told goes to standard error.
     """
     report, streamed = Report(), output_file == shared.DASH

@@ -18,10 +18,7 @@ def weights(
     plot: Path | None = Opt(None, metavar="FILE", help="File for a plot of them, like weights.png"),
     code: shared.Code = None,
 ) -> None:
-    """Show how each component mixes the biLM's layers.
-
-    A row for each component and place (input and output of its network): the layers' weights and gamma.
-    """
+    """A row for each component and place (input and output of its network): the layers' weights and gamma."""
     import_code(code)
     if plot is not None:
         shared.hold(plot, [pipeline_folder(pipeline)], begins=b"\x89PNG" if plot.suffix.lower() == ".png" else b"")

@@ -27,9 +27,7 @@ def wsd(
     code: shared.Code = None,
     as_json: shared.Json = False,
 ) -> None:
-    """Measure how well each layer tells word senses apart.
-
-    A word of a test set gets the sense of its lemma and part of speech whose mean vector in the training corpus is
+    """A word of a test set gets the sense of its lemma and part of speech whose mean vector in the training corpus is
     nearest, by the cosine. The row before the layers gives all words their first sense.
     """
     choice = shared.bilm_of(model, pipe, code)
