@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from ..errors import ElmoError, SettingsError, shown
 from ..formats.characters import N_CHARACTERS, checked_words, words_to_ids
+from ..inference import Embedder
+from ..inference.engine import Layers
 from ..modules.bilm import BiLM, BiLMOutput
 from ..modules.loading import load_bilm
 from ..modules.lstm_cell import LstmState
@@ -28,6 +30,17 @@ class CarriedState:
         if self.state is None:
             return zero
         return LstmState(*(part.to(other) for part, other in zip(self.state, zero)))
+
+    def run(self, bilm: Embedder, batch: Sequence[Sequence[str]]) -> list[Layers]:
+        """Return the layers of each row of a batch, *Shape:* (layers, words, width)."""
+        if not self.stateful:
+            return bilm.run(batch)
+        zero = bilm.engine.zero_state(len(batch))
+        before = self.on_device_of(zero)
+        layers, after = bilm.engine.run_from(batch, before.rows(len(batch), zero))
+        if any(batch):  # as in AllenNLP, a batch without words does not change the state
+            self.state = after.followed_by(before)
+        return layers
 
     def reset(self, mask: Tensor | None = None) -> None:
         """Let the next batch start from the zero state: the rows at which mask, (batch,), is true; None: all rows."""

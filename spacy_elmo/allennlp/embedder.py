@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, Literal, TextIO
+from typing import IO, Any, Literal, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from ..inference.embedder import Embedder
 from ..inference.linear import Precision, dtype_of
 from ..modules import Arrays
 from ..modules.loading import load_named_arrays, named_language
-from ..text.words import Unusable, line_of, tokenizer_of, words_of
+from ..text.words import Unusable, tokenizer_of, words_of
 from .elmo_bilm import RawBiLM
 
 BATCH_SIZE = 64
@@ -52,7 +52,7 @@ BarSetting = bool | Literal["lines"]
 SECONDS = 10.0  # from one line to the next, as in AllenNLP's Tqdm.set_slower_interval
 
 
-class Lines:
+class _Lines:
     """Writes each state of a bar as a line, which tqdm would write over the one before."""
 
     def __init__(self, file: TextIO) -> None:
@@ -68,12 +68,12 @@ class Lines:
         self.file.flush()
 
 
-def bar_of(sentences: int, progress: BarSetting) -> "tqdm[None]":
-    """Return a bar on stderr that counts to a number of sentences."""
+def bar_of(progress: BarSetting, seconds: float = SECONDS, **options: Any) -> "tqdm[Any]":
+    """Return a bar on stderr, with other options of tqdm. seconds: from one line to the next."""
     if progress == "lines" and sys.stderr:
-        return tqdm(total=sentences, unit=" sentences", file=Lines(sys.stderr), mininterval=SECONDS)
+        return tqdm(file=_Lines(sys.stderr), mininterval=seconds, maxinterval=seconds, ncols=0, **options)
     # None: shown on a terminal only, since in a file each of its states would stay. Without stderr it is None
-    return tqdm(total=sentences, unit=" sentences", disable=None if progress and sys.stderr else True)
+    return tqdm(disable=None if progress and sys.stderr else True, **options)
 
 
 Array = npt.NDArray[np.float32]
@@ -224,7 +224,7 @@ class ElmoEmbedder:
     ) -> tuple[Array, npt.NDArray[np.bool_]]:
         """Embed sentences, lists of words, in one array for a network of your own.
 
-        output_format: as in `embed_lines`.
+        output_format: as in `embed_file`.
         length: number of tokens in the array, after which a sentence is cut; None: that of the longest sentence.
         batch_size: as in `embed_sentences`.
 
@@ -259,15 +259,7 @@ class ElmoEmbedder:
 
         Raises ElmoError if a sentence is a string, or a word is not a string.
         """
-        sentences, carried = self._counted(batch), self._network.carried
-        if not carried.stateful:
-            return self._embedder.run(sentences)
-        zero = self._embedder.engine.zero_state(len(sentences))
-        before = carried.on_device_of(zero)
-        layers, after = self._embedder.engine.run_from(sentences, before.rows(len(sentences), zero))
-        if any(sentences):  # as in AllenNLP, a batch without words does not change the state
-            carried.state = after.followed_by(before)
-        return layers
+        return self._network.carried.run(self._embedder, self._counted(batch))
 
     def embed_sentences(self, sentences: Iterable[Sequence[str]], batch_size: int = BATCH_SIZE) -> Iterator[Array]:
         """Embed a stream of sentences, each batch when it is needed. Yields *Shape:* (layers, tokens, width) for each.
@@ -297,7 +289,7 @@ class ElmoEmbedder:
 
         texts: strings, or lists of words. One string alone gives one vector.
         batch_size: number of texts in a batch, at most. Long texts run in smaller batches.
-        show_progress_bar: as `progress` of `embed_lines`.
+        show_progress_bar: true: a bar, if stderr is a terminal; "lines": its states as lines, for a log file.
         lang: of the spaCy tokenizer that splits the strings; "auto": `language`; None: they are split at blanks.
         normalize_embeddings: whether each vector is divided by its length.
         convert_to_numpy, convert_to_tensor: true and false: an array. Otherwise a tensor on the biLM's device.
@@ -312,7 +304,7 @@ class ElmoEmbedder:
         sentences = split_texts([texts] if isinstance(texts, str) else texts, self.language if lang == "auto" else lang)
         vectors = np.zeros((len(sentences), self.options.width), np.float32)
         batches = minibatch(sentences, int(batch_size))
-        with bar_of(len(sentences), show_progress_bar) as bar:
+        with bar_of(show_progress_bar, total=len(sentences), unit=" sentences") as bar:
             embedded = (layers for batch in batches for layers in self._embedder.run(self._counted(batch)))
             for row, layers in enumerate(embedded):
                 if layers.shape[1]:
@@ -338,61 +330,26 @@ class ElmoEmbedder:
         forget_sentences: bool = False,
         use_sentence_keys: bool = False,
     ) -> None:
-        """Embed an open text file of one sentence per line. All other arguments are those of `embed_lines`.
+        """Embed an open text file of one sentence per line into an HDF5 file, which appears when it is complete.
 
-        Raises CommandError before anything is embedded, if the text cannot be used.
+        output_format: "all": *Shape:* (layers, tokens, width) for each sentence. "top" (the last layer) and "average"
+            (the mean of the layers): *Shape:* (tokens, width).
+        batch_size: as in `embed_sentences`.
+        forget_sentences: whether the dataset sentence_to_index is left out.
+        use_sentence_keys: whether the sentences name the datasets, in place of "0", "1" ... and sentence_to_index.
+
+        Raises CommandError before anything is embedded, if the text cannot be used, SettingsError if output_format or
+        batch_size cannot be, and VectorsError if the file cannot be written.
         """
         if isinstance(input_file, str | os.PathLike | io.BufferedIOBase):
             raise CommandError(
                 f"input_file is {shown(input_file)}. Expected an open text file: open it, without the b in its mode."
             )
         source = str(getattr(input_file, "name", "the text"))
-        with output(output_file_path, CommandError, [source]):
+        with output(output_file_path, CommandError, ["-" if input_file is sys.stdin else source]):
             lines = _read_lines(input_file, source)
-            self.embed_lines(lines, output_file_path, output_format, batch_size, forget_sentences, use_sentence_keys)
-
-    def embed_lines(
-        self,
-        lines: Sequence[str | Sequence[str]],
-        output_file_path: str | os.PathLike[str],
-        output_format: OutputFormat = "all",
-        batch_size: int = BATCH_SIZE,
-        forget_sentences: bool = False,
-        use_sentence_keys: bool = False,
-        *,
-        progress: BarSetting = False,
-    ) -> None:
-        """Embed sentences into an HDF5 file, which appears at its path when it is complete.
-
-        lines: the sentences, with blanks between the words, or lists of words. Blanks inside of a word of a list are
-            U+2423 where the sentence names its vectors.
-        output_format: "all": *Shape:* (layers, tokens, width) for each sentence. "top" (the last layer) and "average"
-            (the mean of the layers): *Shape:* (tokens, width).
-        batch_size: as in `embed_sentences`.
-        forget_sentences: whether the dataset sentence_to_index is left out.
-        use_sentence_keys: whether the sentences name the datasets, in place of "0", "1" ... and sentence_to_index.
-        progress: how the sentences are counted on stderr. True: by a bar, if stderr is a terminal. "lines": in lines,
-            for a log file.
-
-        Raises SettingsError if output_format or batch_size cannot be used, and VectorsError if the file cannot be.
-        """
-        if isinstance(lines, str):
-            raise CommandError(
-                f"lines is the string {shown(lines)}. Expected a list of sentences: split it into lines."
-            )
-        _check_output_format(output_format)
-        sentences = [line.split() if isinstance(line, str) else checked_words(line) for line in lines]
-        names = [line if isinstance(line, str) else line_of(line) for line in lines]
-        if use_sentence_keys:
-            _check_keys(names)
-        embedded = self.embed_sentences(sentences, batch_size)
-        with (
-            VectorsWriter(output_file_path, index=not (forget_sentences or use_sentence_keys)) as writer,
-            bar_of(len(lines), progress) as bar,
-        ):
-            for name, layers in zip(names, embedded):
-                writer.write(name, FORMATS[output_format](layers), name if use_sentence_keys else None)
-                bar.update()
+            embedded = self.embed_sentences(map(str.split, lines), batch_size)
+            write_layers(output_file_path, lines, embedded, output_format, forget_sentences, use_sentence_keys)
 
 
 def _read_lines(file: IO[str], source: str) -> list[str]:
@@ -409,29 +366,36 @@ def _read_lines(file: IO[str], source: str) -> list[str]:
             f"{source}: line {len(lines) + 1 + before} is not {encoding} ({error.reason}). Expected text in {encoding} "
             "throughout: convert the file, for example with iconv, or correct that line."
         ) from error
-    refuse_empty_lines(source, [number for number, line in enumerate(lines, 1) if not line])
-    return lines
-
-
-def refuse_empty_lines(source: str, numbers: Sequence[int]) -> None:
-    """Raise CommandError if there are empty lines: the vectors of HDF5 files are numbered by lines."""
-    if numbers:
+    if empty := [number for number, line in enumerate(lines, 1) if not line]:
         raise CommandError(
-            f"{source}: these lines are empty: {listed(numbers)}. Expected a sentence in every line: remove the empty "
+            f"{source}: these lines are empty: {listed(empty)}. Expected a sentence in every line: remove the empty "
             "ones. Or let python -m spacy elmo embed leave them out: give --lang CODE, whose tokenizer then splits the "
             "text, or write another file than HDF5, such as a .spacy file."
         )
+    return lines
 
 
-def _check_keys(lines: Sequence[str]) -> None:
-    seen: dict[str, int] = {}
-    for number, line in enumerate(lines, 1):
-        first = seen.setdefault(line, number)
-        if problem := key_problem(line) or (f"it is sentence {first}, too" if first != number else None):
+def write_layers(
+    path: str | os.PathLike[str],
+    sentences: Sequence[str],
+    embedded: Iterable[Array],
+    output_format: OutputFormat,
+    forget_sentences: bool,
+    use_sentence_keys: bool,
+) -> None:
+    """Write the layers of sentences to a file as AllenNLP's elmo command does (see `ElmoEmbedder.embed_file`)."""
+    _check_output_format(output_format)
+    first: dict[str, int] = {}
+    for number, sentence in enumerate(sentences if use_sentence_keys else (), 1):
+        earlier = first.setdefault(sentence, number)
+        if problem := key_problem(sentence) or (f"it is sentence {earlier}, too" if earlier != number else None):
             raise CommandError(
                 f"sentence {number} can't be the key of its vectors: {problem}. Expected one that can, each once: "
                 "change it, or leave out --use-sentence-keys (use_sentence_keys)."
             )
+    with VectorsWriter(path, index=not (forget_sentences or use_sentence_keys)) as writer:
+        for layers, sentence in zip(embedded, sentences):  # in this order, so that a bar comes to its end
+            writer.write(sentence, FORMATS[output_format](layers), sentence if use_sentence_keys else None)
 
 
 def _check_output_format(output_format: str) -> None:

@@ -159,7 +159,7 @@ def build_index(
     text_column, text_field: as of `read_documents`.
     layer: number of the layer; "mix": the mean of all layers; None: the last layer, of sentences the mean.
     model: what the user calls the biLM, for messages.
-    progress: how the sentences are counted on stderr (see ElmoEmbedder.embed_lines).
+    progress: as show_progress_bar of ElmoEmbedder.encode.
     sentences: whether to write an index of sentences, for `SentenceIndex`; false: of words, for `WordIndex`.
 
     Raises ElmoError if the source, the folder or a setting can't be used.
@@ -181,7 +181,7 @@ def build_index(
         with (
             writing(target, CorpusError),
             (temporary / VECTORS).open("wb") as file,
-            bar_of(len(corpus), progress) as bar,
+            bar_of(progress, total=len(corpus), unit=" sentences") as bar,
         ):
             shape = (len(corpus) if sentences else int(corpus.n_tokens), header.width)
             described = {"descr": kind.dtype.str, "fortran_order": False, "shape": shape}

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from spacy.cli._util import Arg, Opt
 
-from ..allennlp.embedder import BarSetting, OutputFormat, device_of
+from ..allennlp.embedder import BATCH_SIZE, BarSetting, OutputFormat, bar_of, device_of, write_layers
 from ..corpus import embedding
 from ..corpus.shards import SKIPPED
 from ..errors import CommandError, TruncatedWordsWarning
+from ..formats.characters import count_truncated
 from ..text.files import TextFile, text_files, total_bytes
 from ..text.stream import Parser, read_items
-from ..text.words import Unusable
+from ..text.words import Unusable, line_of
 from . import shared
 from .console import msg
 
@@ -91,17 +92,17 @@ def embed(
         shared.hold(output, [*inputs, *bilm.files])
         blanks = tokenized or (lang is None and bilm.saved_pipeline is None)
         parser = Parser(None if blanks else bilm.tokenizer(lang), docs, text_field)
-        lines, n_empty = _lines(sources, parser, text_column, by_line=blanks and not docs)
-        if not lines:
+        names, rows, n_empty = _rows(sources, parser, text_column, by_line=blanks and not docs)
+        if not rows:
             raise CommandError(f"{', '.join(map(str, inputs))}: empty. Expected text, one sentence a line.")
-        embedder, form = shared.embedder_of(bilm, gpu_id, stateful), _OF_ALLENNLP[chosen]
+        embedder, form = bilm.load(), _OF_ALLENNLP[chosen]
+        n_cut = sum(count_truncated(row, embedder.options.max_characters) for row in rows)
         shown: BarSetting = not quiet and ("lines" if file_friendly_logging else True)
-        with warnings.catch_warnings():
+        found = shared.embedded(embedder, rows, batch_size or BATCH_SIZE, stateful)
+        with warnings.catch_warnings(), bar_of(shown, iterable=found, total=len(rows), unit=" sentences") as bar:
             warnings.simplefilter("ignore", TruncatedWordsWarning)  # all of them are told at the end
-            settings = (batch_size or 64, forget_sentences, use_sentence_keys)
-            embedder.embed_lines(lines, output, form, *settings, progress=shown)
-        n_cut = embedder.n_truncated
-        told = f"{len(lines):,} sentences, {form} of {embedder.options.layers} layers"
+            write_layers(output, names, bar, form, forget_sentences, use_sentence_keys)
+        told = f"{len(rows):,} sentences, {form} of {embedder.options.layers} layers"
     else:
         for_hdf5 = {"--batch-size": batch_size, "--use-sentence-keys": use_sentence_keys, "--stateful": stateful}
         for_hdf5["--forget-sentences"] = forget_sentences
@@ -152,23 +153,22 @@ def embed(
         msg.good(f"{output}: {told}")
 
 
-def _lines(
+def _rows(
     sources: Sequence[TextFile], parser: Parser, text_column: str | None, by_line: bool
-) -> tuple[list[str | list[str]], int]:
-    """Return the sentences of files, lines or lists of words, and how many texts have no word."""
-    lines: list[str | list[str]] = []
-    n_empty = 0
+) -> tuple[list[str], list[list[str]], int]:
+    """Return what names the sentences of files, their words, and how many texts have no word."""
+    names, rows, n_empty = list[str](), list[list[str]](), 0
     for item in read_items(sources, text_column):
+        is_line = by_line and item.kind == "text"
         try:
             document = parser(item)
         except Unusable as error:
             embedding.refuse(item, str(error))
-        if document is None and by_line and item.kind == "text":
+        if document is None and is_line:
             embedding.refuse(item, "empty, and the vectors are numbered by lines. With --lang CODE it is left out")
         if document is None:
             n_empty += 1
-        elif by_line and item.kind == "text" and document.text is not None:
-            lines.append(document.text.strip())
-        else:
-            lines += document.sentences
-    return lines, n_empty
+            continue
+        rows += document.sentences
+        names += [document.text.strip()] if is_line and document.text else map(line_of, document.sentences)
+    return names, rows, n_empty

@@ -122,7 +122,7 @@ def _embed(groups: Iterable[Sequence[Span]], choice: BiLMChoice) -> dict[Span, F
     wanted: dict[Doc, list[Span]] = defaultdict(list)
     for span in dict.fromkeys(span for spans in groups for span in spans):
         wanted[span.doc].append(span)
-    embedded = shared.embedder_of(choice).embed_sentences([token.text for token in doc] for doc in wanted)
+    embedded = shared.embedded(choice.load(), ([token.text for token in doc] for doc in wanted))
     return {s: layers[:, s.start : s.end].mean(1) for spans, layers in zip(wanted.values(), embedded) for s in spans}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import typer
 from spacy.cli._util import Arg, Opt
 
+from ..allennlp.embedder import ElmoEmbedder
 from ..analysis.neighbours import MIX, SentenceIndex, WordIndex, build_index, find_word, is_index, read_header
 from ..errors import CommandError, CorpusError
 from ..modules.loading import EMBEDDED
@@ -58,7 +59,7 @@ def neighbours(
         raise typer.BadParameter("--word is missing. Expected the word in the query, or --sentences.")
     chosen: Any = int(layer) if layer is not None and layer.isdecimal() else layer  # another text is refused
     fields: Fields = {"text_column": text_column, "text_field": text_field}
-    embedder = shared.embedder_of(choice, gpu_id)
+    embedder = ElmoEmbedder.from_arrays(*choice.load_arrays(), gpu_id, language=choice.language)
     kind = SentenceIndex if sentences else WordIndex
     with TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         if is_index(corpus):

@@ -10,15 +10,20 @@ from pathlib import Path
 from typing import Annotated, Any, cast
 
 from spacy.cli._util import Opt, import_code, parse_config_overrides
+from spacy.util import minibatch
 from tqdm import tqdm
 
-from ..allennlp.embedder import SECONDS, ElmoEmbedder, Lines
+from ..allennlp.elmo_bilm import CarriedState
+from ..allennlp.embedder import BATCH_SIZE, SECONDS, bar_of
 from ..corpus.bilm import BiLMChoice
 from ..corpus.embedding import check_tokenizer
 from ..errors import CommandError
 from ..formats import write_options, write_weights
 from ..formats.atomic import replacing, writing
+from ..formats.characters import TruncatedWords
 from ..formats.outputs import output
+from ..inference import Embedder
+from ..inference.engine import Layers
 from ..inference.linear import Precision
 from ..modules.loading import find_bilm
 from ..pipeline.saved import is_pipeline, pipeline_weights
@@ -124,9 +129,7 @@ def _as_written(value: Any) -> Any:
 
 def shown_bar(seconds: float = SECONDS, *, disable: bool = False, **options: Any) -> tqdm[Any]:
     """Return a bar on a terminal; in a file a line from time to time; nothing if standard error is closed."""
-    if disable or not sys.stderr or sys.stderr.isatty():
-        return tqdm(file=sys.stderr, disable=disable or not sys.stderr, **options)
-    return tqdm(file=Lines(sys.stderr), mininterval=seconds, maxinterval=seconds, ncols=0, **options)
+    return bar_of(not disable and (not sys.stderr or sys.stderr.isatty() or "lines"), seconds, **options)
 
 
 def bilm_of(
@@ -154,8 +157,14 @@ def bilm_of(
     return choice
 
 
-def embedder_of(bilm: BiLMChoice, gpu: int = -1, stateful: bool = False) -> ElmoEmbedder:
-    """Return an embedder with a biLM, on the GPU of this number; -1: on the CPU."""
-    return ElmoEmbedder.from_arrays(
-        *bilm.load_arrays(), gpu, stateful=stateful, precision=bilm.precision, language=bilm.language
-    )
+def embedded(
+    bilm: Embedder, rows: Iterable[Sequence[str]], batch_size: int = BATCH_SIZE, stateful: bool = False
+) -> Iterator[Layers]:
+    """Yield the layers of each row, *Shape:* (layers, words, width), in order. Warns of words that are cut.
+
+    stateful: whether row i of a batch starts from the state after row i of the batch before.
+    """
+    counter, carried = TruncatedWords(""), CarriedState(stateful)
+    for batch in minibatch(rows, batch_size):
+        counter.count([word for row in batch for word in row], bilm.options.max_characters)
+        yield from carried.run(bilm, batch)

@@ -1,25 +1,22 @@
 """`elmo similar`: the occurrences of a word that are most alike in context."""
 
-from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from spacy.cli._util import Arg, Opt
 
-from ..allennlp.embedder import ElmoEmbedder
 from ..errors import CommandError, listed
 from ..formats.paths import find_files
+from ..formats.vectors import of_length_1
 from ..modules.loading import EMBEDDED
 from ..text.files import TextFile
 from ..text.stream import Report, read_documents
 from . import shared
 from .console import msg, print_json
 
-Floats = npt.NDArray[np.float32]
 _SIDE = 36  # characters shown on each side of the word
 _JOINERS = "\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}"  # parts of words in Persian and Hindi, and of emoji
 
@@ -77,15 +74,18 @@ def similar(
     if sentence is not None and sentence not in lines:
         expected = f"Expected one of the lines {listed(list(dict.fromkeys(lines)))}"
         raise CommandError(f"{text}: --sentence is {sentence}, but that line has no {word!r}. {expected}.")
-    vectors = _vectors(shared.embedder_of(choice), others)
+    groups = [list(group) for _, group in groupby(others, lambda one: id(one.words))]  # a line is embedded once
+    embedded = shared.embedded(choice.load(), (group[0].words for group in groups))
+    vectors = np.stack([layers[:, one.place].copy() for group, layers in zip(groups, embedded) for one in group])
     asked = 0 if sentence is None else lines.index(sentence)
-    query, of_query = others.pop(asked), vectors[asked]
+    query, of_query = others.pop(asked), vectors[asked].astype(np.float64)
     vectors = np.delete(vectors, asked, axis=0)
-    order, cosines = most_alike(of_query, vectors, top)
+    cosines = np.einsum("nlw,lw->ln", of_length_1(vectors.astype(np.float64)), of_length_1(of_query)).clip(-1, 1)
+    order = np.argsort(-cosines, axis=1, kind="stable")[:, :top]
     # equal words have equal vectors in layer 0, up to rounding
     first = int(np.allclose(vectors[:, 0], of_query[0], rtol=1e-3, atol=1e-4))
     layers = {
-        layer: [(cosine, others[i]) for i, cosine in zip(order[layer].tolist(), cosines[layer].tolist())]
+        layer: [(float(cosines[layer, i]), others[i]) for i in order[layer].tolist()]
         for layer in range(first, len(order))
     }
     if as_json:
@@ -106,26 +106,6 @@ def similar(
         msg.divider(f"layer {layer}")
         rows = [(f"{cosine:.3f}", other.line, marked(other.words, other.place)) for cosine, other in results]
         msg.table(rows, header=("cosine", "line", "sentence"), aligns="rrl")
-
-
-def _vectors(embedder: ElmoEmbedder, occurrences: Sequence[Occurrence]) -> Floats:
-    """Return the layers of each occurrence, *Shape:* (occurrences, layers, width). A line is embedded once."""
-    groups = [list(group) for _, group in groupby(occurrences, lambda one: id(one.words))]
-    embedded = embedder.embed_sentences(group[0].words for group in groups)
-    return np.stack([layers[:, one.place].copy() for group, layers in zip(groups, embedded) for one in group])
-
-
-def most_alike(query: Floats, others: Floats, top: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Rank vectors, *Shape:* (n, layers, width), by their cosine with a query, (layers, width), in each layer.
-
-    Returns indices and cosines, each *Shape:* (layers, min(n, top)). The cosine with a vector of zeros is 0.
-    """
-    a, b = query.astype(np.float64), others.astype(np.float64)
-    norms = np.linalg.norm(b, axis=2) * np.linalg.norm(a, axis=1)
-    dots = np.einsum("nlw,lw->nl", b, a)
-    cosines = np.divide(dots, norms, out=np.zeros_like(dots), where=norms > 0).clip(-1, 1).T
-    order = np.argsort(-cosines, axis=1, kind="stable")[:, :top]
-    return order, np.take_along_axis(cosines, order, axis=1)
 
 
 def marked(words: list[str], place: int) -> str:

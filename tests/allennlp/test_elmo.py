@@ -301,6 +301,7 @@ def test_copies_and_precision(files: tuple[Path, Path]) -> None:
     elmo, ids = Elmo(*files, 1, dropout=0, stateful=True, vocab_to_cache=["pad", "The"]), batch_to_ids(SENTENCES)
     first = mix(elmo, ids).detach()
     for other in (copy.deepcopy(elmo), pickle.loads(pickle.dumps(elmo))):
+        assert list(other.state_dict()) == list(elmo.state_dict())
         other.reset_states()
         close(mix(other, ids), first)
     carried = mix(elmo.double(), ids)

@@ -230,13 +230,3 @@ def test_the_state_is_laid_out_as_in_allennlp(files: tuple[Path, Path]) -> None:
         close(h[0, row, :half], layers[1][row, len(words) + 1, :half])
         close(h[0, row, half:], layers[1][row, 0, half:])
         close(h[1, row, :half], (layers[2] - layers[1])[row, len(words) + 1, :half])
-
-
-def test_a_copy_has_lstms_of_its_own(files: tuple[Path, Path]) -> None:
-    elmo = Elmo(*files, 1, dropout=0, stateful=True)
-    other = copy.deepcopy(elmo)
-    elmo._elmo_lstm._elmo_lstm.requires_grad_(True)
-    mix(elmo)
-    assert other._elmo_lstm._elmo_lstm._states is None
-    assert not any(p.requires_grad for p in other._elmo_lstm.parameters())
-    assert list(elmo.state_dict()) == list(other.state_dict())

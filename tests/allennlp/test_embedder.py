@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import io
 import json
+import os
 import pickle
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -61,18 +61,6 @@ def test_carried_state(known: Golden) -> None:
         for k, batch in enumerate(known.carry_batches):
             for i, array in enumerate(embedder.embed_batch(batch)):
                 np.testing.assert_allclose(array, known.expected[f"carried_state/{k}/{i}"], atol=CLOSE)
-
-
-def test_one_word_names_a_bilm(golden: Path, embedder: ElmoEmbedder, tmp_path: Path) -> None:
-    words = ["Hello", "."]
-    expected = ElmoEmbedder(golden / "random_a" / "options.json", golden / "random_a" / "weights.hdf5").embed_sentence(
-        words
-    )
-    shutil.copytree(golden / "random_a", tmp_path / "run" / "model-best")
-    for folder in (golden / "random_a", str(golden / "random_a"), tmp_path / "run"):
-        np.testing.assert_array_equal(ElmoEmbedder(folder).embed_sentence(words), expected)
-    with pytest.raises(ElmoError, match=r"options\.json: no such file.*setting bilm"):
-        ElmoEmbedder(tmp_path)
 
 
 def test_batch_to_embeddings(embedder: ElmoEmbedder) -> None:
@@ -167,10 +155,9 @@ def test_strings_and_other_words(embedder: ElmoEmbedder) -> None:
             embedder.embed_sentence(["a", word])
 
 
-def test_docs_and_their_parts(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+def test_docs_and_their_parts(embedder: ElmoEmbedder) -> None:
     docs: Any = list(spacy.blank("xx").pipe(["The bank", "A ."]))
     doors: list[Callable[[Any], Any]] = [embedder.encode, embedder.embed_batch, embedder.embed_padded, batch_to_ids]
-    doors.append(lambda given: embedder.embed_lines(given, tmp_path / "out.hdf5"))
     for given, kind in ((docs, "Doc"), (docs[0], "Token"), ([doc[:1] for doc in docs], "Span")):
         for door in doors:
             with pytest.raises(ElmoError, match=rf"the {kind} '.* of a doc \[token\.text for token in doc\]"):
@@ -295,8 +282,6 @@ def test_texts_that_are_refused(
         embedder.embed_file(io.StringIO(text), tmp_path / "x.hdf5", use_sentence_keys=keys)
     with pytest.raises(CommandError, match="Expected an open text file"):
         embedder.embed_file("text.txt", tmp_path / "x.hdf5")  # type: ignore[arg-type]
-    with pytest.raises(CommandError, match="Expected a list of sentences"):
-        embedder.embed_lines("a b", tmp_path / "x.hdf5")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -312,27 +297,29 @@ def test_text_that_is_not_utf8(embedder: ElmoEmbedder, tmp_path: Path, before: i
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_the_text_is_not_overwritten(embedder: ElmoEmbedder, tmp_path: Path) -> None:
+def test_the_text_is_not_overwritten(embedder: ElmoEmbedder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text, link = tmp_path / "text.txt", tmp_path / "link.hdf5"
     text.write_text("a b\n")
     link.symlink_to(text)
     for output in (text, str(text), link):
         with text.open(encoding="utf8") as file, pytest.raises(CommandError, match="to write are the same"):
             embedder.embed_file(file, output)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("a b"))
+    before = os.dup(0)
+    with text.open() as file:
+        os.dup2(file.fileno(), 0)
+    try:
+        with pytest.raises(CommandError, match="to write are the same"):
+            embedder.embed_file(sys.stdin, text)
+    finally:
+        os.dup2(before, 0)
+        os.close(before)
     assert text.read_text() == "a b\n"
     with text.open(encoding="utf8") as file:
         embedder.embed_file(file, tmp_path / "x.hdf5")
 
 
-# The writer
-
-
-IDS = batch_to_ids(SENTENCES)
-
-
-@pytest.fixture
-def stateful(golden: Path) -> ElmoEmbedder:
-    return ElmoEmbedder(golden / "random_a" / "options.json", golden / "random_a" / "weights.hdf5", stateful=True)
+# The state, and vectors of texts
 
 
 def top(embedder: ElmoEmbedder) -> list[np.ndarray]:
@@ -343,33 +330,26 @@ def same(got: list[np.ndarray], expected: list[np.ndarray]) -> bool:
     return all(np.allclose(a, b, atol=1e-5) for a, b in zip(got, expected, strict=True))
 
 
-def test_the_interface_of_allennlp(stateful: ElmoEmbedder) -> None:
+def test_the_interface_of_allennlp(golden: Path) -> None:
+    """The network and its state are the embedder's, as AllenNLP's users write it."""
+    stateful = ElmoEmbedder(golden / "random_a", stateful=True)
     first, second = top(stateful), top(stateful)
     assert not same(first, second)
     network = stateful.elmo_bilm
     assert (network.num_layers, network.get_output_dim(), stateful.cuda_device) == (3, 32, -1)
-    network._elmo_lstm.reset_states()
+    assert network._elmo_lstm._states is not None
+    network._elmo_lstm._states = None
     for expected in (first, second):  # the network carries the state on, and so does the embedder after it
-        layers = network(IDS)["activations"][2].numpy()
+        layers = network(batch_to_ids(SENTENCES))["activations"][2].numpy()
         assert same([row[1 : len(words) + 1] for row, words in zip(layers, SENTENCES)], expected)
     stateful.reset_states()
-    network(IDS)
+    network(batch_to_ids(SENTENCES))
     assert same(top(stateful), second)
-
-
-def test_its_state_is_the_embedders(stateful: ElmoEmbedder) -> None:
-    """As AllenNLP's users write it."""
-    first, second = top(stateful), top(stateful)
-    assert stateful.elmo_bilm._elmo_lstm._states is not None
-    stateful.elmo_bilm._elmo_lstm._states = None
-    assert same(top(stateful), first)
-    stateful.elmo_bilm._elmo_lstm.reset_states()
-    assert same(top(stateful), first)
-    assert same(top(stateful), second)
-    stateful.elmo_bilm._elmo_lstm.stateful = False
+    network._elmo_lstm.reset_states()
+    network._elmo_lstm.stateful = False
     assert not stateful.stateful
-    assert same(top(stateful), first)
-    assert same(top(stateful), first)
+    for _ in range(2):
+        assert same(top(stateful), first)
 
 
 TEXTS = ["He sat on the bank of the river.", "", "A bank raises its rates; others don't.", " \n", "Yes"]

@@ -102,26 +102,23 @@ def test_equal_cosines_stay_in_the_order_of_the_corpus(index: WordIndex) -> None
         assert places.index((4, place)) == places.index((2, place)) + 1
 
 
-def test_the_query_itself_is_left_out(index: WordIndex, embedder: ElmoEmbedder) -> None:
-    found = index.neighbours(CORPUS[0].split(), "bank", 99)
+def test_what_is_left_out(index: WordIndex) -> None:
+    found = index.neighbours(CORPUS[0].split(), "bank", 99)  # not the query itself
     assert (1, 4) not in {(one.sentence, one.place) for one in found}
     assert len(found) == len(index) - 1
     assert found[0].cosine < 0.999
-
-
-def test_other_words(index: WordIndex) -> None:
     found = index.neighbours(QUERY, "bank", 99, other_words=True)
     assert "bank" not in {one.words[one.place].lower() for one in found}
     assert len(found) == len(index) - 5
-
-
-def test_one_per_sentence(index: WordIndex) -> None:
     found = index.neighbours(QUERY, "bank", 99, one_per_sentence=True)
     assert {one.sentence for one in found} == {1, 2, 3, 5, 6}
     best: dict[int, float] = {}
     for one in index.neighbours(QUERY, "bank", 99):
         best.setdefault(one.sentence, one.cosine)
     assert [one.cosine for one in found] == [best[one.sentence] for one in found]
+
+
+def test_numbers(index: WordIndex) -> None:
     assert index.neighbours(QUERY, "bank", 0) == []
     assert len(index.neighbours(QUERY, "bank", np.int64(2), occurrence=np.int32(1))) == 2  # type: ignore[arg-type]
     for n in (2.5, None, "3", True):

@@ -3,11 +3,10 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from commands import invoke
 
-from spacy_elmo import ElmoEmbedder
+from spacy_elmo import ElmoEmbedder, WordIndex, build_index
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 LINES = [
@@ -32,23 +31,17 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def test_values_and_order(text: Path) -> None:
+def test_values_and_order(text: Path, tmp_path: Path) -> None:
     printed = json.loads(run(text, *QUERY, "-n", 99, "--occurrence", 2, "--json"))
     assert printed["query"] == {"word": "bank", "place": 6, "sentence": QUERY[1]}
     n = sum(len(line.split()) for line in LINES)
     assert printed["corpus"] == {"words": n, "sentences": 4, "bad_lines": 0}
     assert printed["layer"] == 2
-    embedder = ElmoEmbedder(GOLDEN)
-    query = embedder.embed_sentence(QUERY[1].split())[2, 6].astype(np.float64)
-    expected = []
-    for line in LINES:
-        vectors = embedder.embed_sentence(line.split())[2].astype(np.float64)
-        expected += (vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query)).tolist()
-    cosines = [one["cosine"] for one in printed["neighbours"]]
-    np.testing.assert_allclose(cosines, sorted(expected, reverse=True), atol=1e-3)
-    for one in printed["neighbours"]:
-        assert one["sentence"] == LINES[one["number"] - 1]
-        assert one["word"] == one["sentence"].split()[one["place"]]
+    build_index(text, tmp_path / "index", ElmoEmbedder(GOLDEN))
+    found = WordIndex(tmp_path / "index", ElmoEmbedder(GOLDEN)).neighbours(QUERY[1], "bank", 99, occurrence=2)
+    names = ("cosine", "number", "sentence", "place", "word")
+    expected = [(one.cosine, one.sentence, " ".join(one.words), one.place, one.words[one.place]) for one in found]
+    assert [tuple(one[name] for name in names) for one in printed["neighbours"]] == expected
 
 
 def test_table_and_choices(text: Path) -> None:
@@ -101,9 +94,7 @@ def test_refusals(text: Path, tmp_path: Path) -> None:
 
 def test_sentences(text: Path, tmp_path: Path) -> None:
     query = ("--sentences", "-q", "The bank raised its prices .", *SMALL, "-i", tmp_path / "index")
-    embedder = ElmoEmbedder(GOLDEN)
-    vectors = embedder.encode([query[2], *LINES], lang=None).astype(np.float64)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = ElmoEmbedder(GOLDEN).encode([query[2], *LINES], lang=None, normalize_embeddings=True)
     printed = json.loads(run(text, *query, "--no-center", "--json"))
     assert printed["layer"] == "mix"
     for one in printed["neighbours"]:

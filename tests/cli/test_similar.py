@@ -10,7 +10,7 @@ import pytest
 import spacy
 
 from spacy_elmo import ElmoEmbedder
-from spacy_elmo.cli.similar import marked, most_alike
+from spacy_elmo.cli.similar import marked
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 TEXT = """He sat on the bank of the river .
@@ -29,17 +29,6 @@ def text(tmp_path: Path) -> Path:
     path = tmp_path / "text.txt"
     path.write_text(TEXT, encoding="utf8")
     return path
-
-
-def test_ranking() -> None:
-    query = np.array([[1, 0], [0, 2]], np.float32)
-    others = np.array([[[0, 1], [0, 1]], [[3, 0], [1, 1]], [[1, 1], [0, -1]], [[0, 0], [0, 5]]], np.float32)
-    order, cosines = most_alike(query, others, 9)
-    assert order.tolist() == [[1, 2, 0, 3], [0, 3, 1, 2]]  # equal ones in the order of the text
-    np.testing.assert_allclose(cosines, [[1, 0.5**0.5, 0, 0], [1, 1, 0.5**0.5, -1]])
-    order, cosines = most_alike(query, others, 1)
-    assert order.tolist() == [[1], [0]]
-    assert cosines.shape == (2, 1)
 
 
 def test_marked_sentences() -> None:
