@@ -36,7 +36,9 @@ from ..modules.loading import (
 from ..modules.loading import OPTIONS as OPTIONS_FILE
 from ..modules.loading import WEIGHTS as WEIGHTS_FILE
 from ..pipeline.attributes import LAYERS, TOKENS, VECTORS, key
-from ..pipeline.saved import is_pipeline, known_bilm, pipeline_bilms
+from ..pipeline.saved import is_pipeline, known_bilm, pipeline_bilms, pipeline_folder
+from ..pretraining.language_model import SOFTMAX, WORDS, refuse_new_run, softmax_folder
+from ..pretraining.vocabulary import read_words
 from ..text.stream import docs_in
 from . import shared
 from .console import msg
@@ -45,10 +47,6 @@ Rows = list[tuple[str, str]]
 OPTIONS, DOCS = "options", "docs"  # kinds of files, beside those of formats/contents.py
 # what a file may cost beside its values, and what machines that are slow decompress and check in a second
 _MORE_BYTES, _SECONDS, _BYTES_A_SECOND = 2**28, 30, 2**24
-_TOO_MUCH = (
-    "{path}: reading this file takes far more memory than its values need. It is damaged or made to do harm: get it "
-    "again from a place that you trust, and compare its SHA-256."
-)
 
 
 def info(
@@ -71,13 +69,17 @@ def info(
         try:
             found = _find(name)
             if found is None:
-                for pipe, options, bilm in pipeline_bilms(name):
+                with _limits([pipeline_folder(name)]):
+                    bilms = pipeline_bilms(name)
+                for pipe, options, bilm in bilms:
                     msg.divider(f"{name}, pipe {pipe}")
-                    model = _named(bilm) if bilm else _by_sizes(options)
+                    model = _named(bilm) if bilm else _model_of(options)
                     msg.table([*_option_rows(options), ("model", model)])
             elif found.is_dir():
                 _show_package(name, found)
-                models.append([found / OPTIONS_FILE, found / WEIGHTS_FILE, *_softmax_of(name)])
+                folder = softmax_folder(name)
+                softmax = [] if folder is None else [folder / SOFTMAX]
+                models.append([found / OPTIONS_FILE, found / WEIGHTS_FILE, *softmax])
             else:
                 lone.append(found)
         except ElmoError as error:
@@ -92,7 +94,7 @@ def info(
 
 @contextmanager
 def _limits(paths: list[Path]) -> Iterator[None]:
-    """Limit what reading these files may take: memory, where Linux tells what is used now, and computing time.
+    """Limit what reading files, or a pipeline's folder, may take: memory, where Linux tells what is used, and time.
 
     HDF5 may take gigabytes, or come to no end, on a file that is made to do harm. The system ends a process that has
     used up its time, also inside of HDF5.
@@ -104,13 +106,13 @@ def _limits(paths: list[Path]) -> Iterator[None]:
 
     before = {kind: resource.getrlimit(kind) for kind in (resource.RLIMIT_AS, resource.RLIMIT_CPU)}
     # values are in memory at most twice, the second time dataset by dataset; then come chunks and checks of values
-    n_bytes = _MORE_BYTES + 3 * sum(allowed_bytes(path, MAX_BYTES) for path in paths)
-    size = sum(path.stat().st_size for path in paths if path.is_file())
+    sizes = [sum(file.stat().st_size for file in (path, *path.rglob("*")) if file.is_file()) for path in paths]
+    values = [max(allowed_bytes(path, MAX_BYTES), 4 * size) for path, size in zip(paths, sizes)]
     used = resource.getrusage(resource.RUSAGE_SELF)
-    limits = {resource.RLIMIT_CPU: int(used.ru_utime + used.ru_stime) + _SECONDS + size // _BYTES_A_SECOND}
+    limits = {resource.RLIMIT_CPU: int(used.ru_utime + used.ru_stime) + _SECONDS + sum(sizes) // _BYTES_A_SECOND}
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-        limits[resource.RLIMIT_AS] = n_bytes + pages * os.sysconf("SC_PAGE_SIZE")
+        limits[resource.RLIMIT_AS] = _MORE_BYTES + 3 * sum(values) + pages * os.sysconf("SC_PAGE_SIZE")
     try:
         for kind, limit in limits.items():
             hard = before[kind][1]
@@ -123,8 +125,6 @@ def _limits(paths: list[Path]) -> Iterator[None]:
 
 def _find(name: str) -> Path | None:
     """Return the file or the folder of a biLM that a name stands for; None if it is a saved pipeline."""
-    from ..pretraining.language_model import refuse_new_run
-
     refuse_address(name, CommandError)
     path = Path(name)
     if is_pipeline(name):
@@ -142,14 +142,6 @@ def _find(name: str) -> Path | None:
         f"{folder}: a folder without options.json and weights.hdf5, and without config.cfg. Expected the "
         "folder of a biLM, of a pretraining run or of a saved pipeline."
     )
-
-
-def _softmax_of(name: str) -> list[Path]:
-    """Return the softmax of a biLM, or nothing. Raises ElmoError if the package of it can't be used."""
-    from ..pretraining.language_model import SOFTMAX, softmax_folder
-
-    folder = softmax_folder(name)
-    return [] if folder is None else [folder / SOFTMAX]
 
 
 def _show_package(name: str, folder: Path) -> None:
@@ -170,9 +162,15 @@ def _show_package(name: str, folder: Path) -> None:
 
 def _show_files(paths: list[Path]) -> bool:
     """Print the contents of files that belong together. Returns whether they can be used."""
-    kinds = {path: _kind_of(path) for path in paths}
+    kinds: dict[Path, str | Exception] = {}
+    for path in paths:
+        try:
+            other = DOCS if path.suffix == ".spacy" else OPTIONS
+            kinds[path] = kind_of(path) if path.suffix in (".hdf5", ".h5") or is_hdf5(path) else other
+        except (ElmoError, MemoryError) as error:  # HDF5 that can't be read
+            kinds[path] = error
     option_files = [str(path) for path, kind in kinds.items() if kind == OPTIONS]
-    has_weights = any(kind == WEIGHTS or isinstance(kind, ElmoError) for kind in kinds.values())
+    has_weights = any(kind == WEIGHTS or isinstance(kind, Exception) for kind in kinds.values())
     if len(option_files) > 1 and has_weights:
         msg.fail(
             f"{len(option_files)} options files were given with weights: {', '.join(option_files)}. Expected one "
@@ -190,7 +188,7 @@ def _show_files(paths: list[Path]) -> bool:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             try:
-                if isinstance(kind, ElmoError):
+                if isinstance(kind, Exception):
                     raise kind
                 if kind == OPTIONS:
                     contents = read_contents(path)
@@ -206,7 +204,7 @@ def _show_files(paths: list[Path]) -> bool:
                     found = _rows(path, kind, options, contents)
                 sha256 = sha256_of(path)  # after the checks, since it takes long for a large file
                 if kind == OPTIONS and options is not None and not has_weights:  # which tell the model
-                    found += [("model", _by_sizes(options)), *_reader_rows(options, contents, None)]
+                    found += [("model", _model_of(options)), *_reader_rows(options, contents, None)]
                 elif kind == WEIGHTS:
                     if "model" not in dict(found):
                         found.append(("model", _model_of(options, sha256)))
@@ -216,7 +214,10 @@ def _show_files(paths: list[Path]) -> bool:
             except (ElmoError, OSError) as error:
                 problem = error
             except MemoryError:
-                problem = CommandError(_TOO_MUCH.format(path=path))
+                problem = CommandError(
+                    f"{path}: reading this file takes far more memory than its values need. It is damaged or made to "
+                    "do harm: get it again from a place that you trust, and compare its SHA-256."
+                )
         if rows:
             msg.table(rows)
         for warning in told:
@@ -227,18 +228,6 @@ def _show_files(paths: list[Path]) -> bool:
         elif kind == WEIGHTS and options is None:
             msg.info("not checked: give the options.json of these weights as well to check them")
     return usable
-
-
-def _kind_of(path: Path) -> str | ElmoError:
-    """Return the kind of a file, by its content or else its name, or what is wrong with HDF5."""
-    if path.suffix not in (".hdf5", ".h5") and not is_hdf5(path):
-        return DOCS if path.suffix == ".spacy" else OPTIONS
-    try:
-        return kind_of(path)
-    except ElmoError as error:
-        return error
-    except MemoryError:
-        return CommandError(_TOO_MUCH.format(path=path))
 
 
 def _option_rows(options: BiLMOptions) -> Rows:
@@ -291,33 +280,31 @@ def _rows(path: Path, kind: str, options: BiLMOptions | None, contents: Mapping[
     ]
 
 
-def _model_of(options: BiLMOptions | None, sha256: str) -> str:
-    """Return the biLM whose weights have this SHA-256, or else the one with these sizes."""
-    for bilm, folder in (folders_of_packages() | {EMBEDDED: Path(embedded_files()[0]).parent}).items():
+def _model_of(options: BiLMOptions | None, sha256: str | None = None) -> str:
+    """Return the biLM whose weights have this SHA-256, or else one with these sizes: an official one, or one here."""
+    embedded = {EMBEDDED: Path(embedded_files()[0]).parent}
+    folders = embedded | folders_of_packages() | embedded  # it comes first, and a package can't take its name
+    for bilm, folder in folders.items():
         with suppress(OSError):
-            if sha256_of(folder / WEIGHTS_FILE) == sha256:
+            if sha256 is not None and sha256_of(folder / WEIGHTS_FILE) == sha256:
                 return _named(bilm)
-    official = find_official(options, sha256)
-    if official and official[1]:
-        return f"the official {official[0].name} model, by the SHA-256 that is quoted for it"
+    official, by_hash = find_official(options, sha256) or (None, False)
+    if official and by_hash:
+        return f"the official {official.name} model, by the SHA-256 that is quoted for it"
     if options is None:
         return "not known by its SHA-256"
-    return _by_sizes(options) + ("; the SHA-256 is not one that this version knows" if official else "")
-
-
-def _named(bilm: str) -> str:
-    return f"{EMBEDDED}, the embedded one" if bilm == EMBEDDED else f"{bilm}, of an installed package"
-
-
-def _by_sizes(options: BiLMOptions) -> str:
-    """Return a biLM with these sizes: an official one, the embedded one, or one of an installed package."""
-    if official := find_official(options):
-        return f"the sizes of the official {official[0].name} model"
-    for bilm, folder in ({EMBEDDED: Path(embedded_files()[0]).parent} | folders_of_packages()).items():
+    if official:
+        other = "" if sha256 is None else "; the SHA-256 is not one that this version knows"
+        return f"the sizes of the official {official.name} model{other}"
+    for bilm, folder in folders.items():
         with suppress(ElmoError):
             if read_options(folder / OPTIONS_FILE) == options:
                 return f"the sizes of {bilm}, and of others"
     return "a biLM of your own, not an official model"
+
+
+def _named(bilm: str) -> str:
+    return f"{EMBEDDED}, the embedded one" if bilm == EMBEDDED else f"{bilm}, of an installed package"
 
 
 def _docbin_rows(path: Path) -> Rows:
@@ -342,9 +329,6 @@ def _docbin_rows(path: Path) -> Rows:
 
 def _softmax_rows(path: Path, options: BiLMOptions | None) -> Rows:
     """Return the sizes of a softmax, and of the vocabulary in the same folder. Raises ElmoError if they do not fit."""
-    from ..pretraining.language_model import WORDS
-    from ..pretraining.vocabulary import read_words
-
     arrays = read_softmax(path)
     n_words, width = arrays["weight"].shape
     words, told = path.with_name(WORDS), "not there: the softmax can't be used without its words"

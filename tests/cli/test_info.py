@@ -190,12 +190,19 @@ def test_what_can_not_be_read(model: Path, tmp_path: Path) -> None:
         assert "a folder or a special file" in run(tmp_path / name, code=1)
 
 
+def run_with(setting: str, path: Path) -> "subprocess.CompletedProcess[str]":
+    """The command in a process of its own, with a smaller limit."""
+    program = "import sys; from spacy.cli._util import setup_cli; from spacy_elmo.cli.info import info\n"
+    program += f"sys.modules['spacy_elmo.cli.info'].{setting}; setup_cli()"
+    command = [sys.executable, "-c", program, "elmo", "info", path]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits memory")
 def test_a_file_on_which_hdf5_takes_memory_without_end(model: Path) -> None:
     make_heap_cycle(model / "weights.hdf5")
-    command = [sys.executable, "-m", "spacy", "elmo", "info", model]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_with("MAX_BYTES = 0", model)
     assert done.returncode == 1
     assert "get it again" in done.stdout + done.stderr
 
@@ -212,10 +219,7 @@ def test_a_file_that_hdf5_reads_without_end(tmp_path: Path) -> None:
     assert struct.unpack_from("<H", content, at + 16) == (1,)
     struct.pack_into("<Q", content, at + 24, 2**64 - 16)
     path.write_bytes(content)
-    program = "import sys; from spacy.cli._util import setup_cli; from spacy_elmo.cli.info import info\n"
-    program += "sys.modules['spacy_elmo.cli.info']._SECONDS = 1; setup_cli()"
-    command = [sys.executable, "-c", program, "elmo", "info", path]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_with("_SECONDS = 1", path)
     assert done.returncode == -signal.SIGXCPU
     assert str(path) in done.stdout  # by which one knows the file
 
@@ -245,10 +249,13 @@ def test_saved_and_installed_pipelines(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "en_with_elmo-0.0.0.dist-info").mkdir()
     (tmp_path / "en_with_elmo-0.0.0.dist-info" / "METADATA").write_text("Name: en_with_elmo\nVersion: 0.0.0\n")
     monkeypatch.syspath_prepend(tmp_path)
+    limited, limit = list[int](), resource.setrlimit
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, both: (limited.append(kind), limit(kind, both)))
     for name in (str(package / "en_pipeline-0.0.0"), "en_with_elmo"):
         output = run(name)
         for told in (f"{name}, pipe mine", "3 layers of 512", "model en_core, the embedded one"):
             assert told.replace(" ", "") in output.replace(" ", "")
+    assert limited.count(resource.RLIMIT_CPU) == 2 * 2  # for a while
     shim = nlp.get_pipe("mine").model.shims[0]
     with torch.no_grad():
         shim.unfreeze().char_cnn.projection.bias[0] += 1  # as training changes a weight
