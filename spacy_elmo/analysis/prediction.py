@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,10 +12,9 @@ from ..errors import SettingsError
 from ..formats.characters import batch_to_ids_array
 from ..models.types import is_whole
 from ..modules.loading import EMBEDDED
+from ..pretraining.language_model import LanguageModel
 
-if TYPE_CHECKING:
-    from ..pretraining.language_model import LanguageModel
-
+_load = lru_cache(maxsize=2)(LanguageModel.load)
 Words = list[tuple[str, float]]
 
 
@@ -71,10 +70,3 @@ def predictions(words: list[str], n: int, model: str, places: Iterable[int]) -> 
             orders = [np.argsort(-p, kind="stable")[:n] for p in parts]
             found = [[(language_model.words[k], float(p[k])) for k in order] for p, order in zip(parts, orders)]
             yield Predictions(*found)
-
-
-@lru_cache(maxsize=2)
-def _load(model: str) -> "LanguageModel":
-    from ..pretraining.language_model import LanguageModel
-
-    return LanguageModel.load(model)

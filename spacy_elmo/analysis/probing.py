@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
@@ -82,8 +81,9 @@ class LabelledCorpus(NamedTuple):
     labels: list[str]
 
     @property
-    def words(self) -> list[str]:
-        return [word for sentence in self.sentences for word in sentence]
+    def labelled(self) -> list[tuple[str, str]]:
+        """The words that have a label, and their labels."""
+        return [pair for pair in zip(chain.from_iterable(self.sentences), self.labels) if pair[1]]
 
 
 def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | None = None) -> LabelledCorpus:
@@ -96,7 +96,6 @@ def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | Non
         raise CorpusError(FILE_MISSING.format(path=source, expected=_EXPECTED))
     files = find_files(source) if source.is_dir() else [source]
     corpus = LabelledCorpus([], [])
-    limit = limit and min(limit, sys.maxsize)  # islice accepts no larger number
     for words, labels in islice(_labelled_sentences(files, attribute, getter), limit):
         if words:
             corpus.sentences.append(words)
@@ -248,16 +247,6 @@ def score(predicted: Sequence[str], labels: Sequence[str], outside: str | None) 
     return Score(right / len(labels), 2 * both / (found + present) if both else 0.0)
 
 
-def majority_labels(training: Iterable[tuple[str, str]], words: Sequence[str]) -> list[str]:
-    """Return each word's most frequent label in the training part, for others that of all; of equals the first."""
-    all_labels: Counter[str] = Counter()
-    of_words: dict[str, Counter[str]] = {}
-    for word, label in training:
-        all_labels[label] += 1
-        of_words.setdefault(word, Counter())[label] += 1
-    return [of_words.get(word, all_labels).most_common(1)[0][0] for word in words]
-
-
 OnTokens = Callable[[int], object]  # gets a number of tokens that are done
 
 
@@ -269,7 +258,7 @@ class Probes:
 
     def __init__(self, train: LabelledCorpus, dev: LabelledCorpus, attribute: str, iterations: int) -> None:
         self.train, self.dev, self.iterations = train, dev, iterations
-        self.labels = [label for label in dict.fromkeys(train.labels) if label]
+        self.labels = list(dict.fromkeys(label for _, label in train.labelled))
         if len(self.labels) < 2:
             raise CorpusError(
                 f"all tokens of the training part have the same value of the attribute {shown(attribute)}: "
@@ -280,8 +269,8 @@ class Probes:
         self._rows = [np.flatnonzero([label != "" for label in part.labels]) for part in (train, dev)]
         self.train_tokens, self.dev_tokens = map(len, self._rows)
         numbers = {label: i for i, label in enumerate(self.labels)}
-        self._numbers = torch.tensor([numbers[label] for label in train.labels if label])
-        self._gold = [label for label in dev.labels if label]
+        self._numbers = torch.tensor([numbers[label] for _, label in train.labelled])
+        self._gold = [label for _, label in dev.labelled]
         self.unknown_tokens = sum(label not in numbers for label in self._gold)
         if self.unknown_tokens == len(self._gold):
             found = [shown(list(dict.fromkeys(labels))) for labels in (self._gold, self.labels)]
@@ -291,9 +280,13 @@ class Probes:
             )
 
     def majority(self) -> Score:
-        training = [pair for pair in zip(self.train.words, self.train.labels) if pair[1]]
-        words = [word for word, label in zip(self.dev.words, self.dev.labels) if label]
-        return score(majority_labels(training, words), self._gold, self._outside)
+        """Score each word's most frequent label in the training part, for others that of all; of equals the first."""
+        of_words: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        for word, label in self.train.labelled:
+            of_words[word][label] += 1
+        of_all = Counter(label for _, label in self.train.labelled)
+        found = [of_words.get(word, of_all).most_common(1)[0][0] for word, _ in self.dev.labelled]
+        return score(found, self._gold, self._outside)
 
     def run(self, bilm: Embedder, progress: OnTokens) -> Iterator[Score]:
         """Embed all tokens, whose layers stay in memory. Return an iterator that trains on each, then on their mean."""

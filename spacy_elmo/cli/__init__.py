@@ -5,13 +5,14 @@ spaCy loads this module for each of its own commands, too. No other part of the 
 
 from importlib import import_module
 from inspect import getdoc
+from itertools import pairwise
 from typing import Any
 
 import typer
 from spacy.cli._util import app as spacy_app
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
-from .console import Group, with_exit_codes
+from .console import with_exit_codes
 from .version import version
 
 # in the order of use: first looks, vectors, components, training of a biLM; and the first line of each one's help
@@ -51,12 +52,23 @@ def load(name: str) -> Any:
     return typer.main.get_command(alone)
 
 
-class Commands(Group):
+class Commands(TyperGroup):
     """The commands, of which only the one that is called is loaded."""
 
     def __init__(self, **settings: Any) -> None:
         commands = {name: TyperCommand(name, help=told) for name, told in COMMANDS.items()}
         super().__init__(**settings | {"commands": commands})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse empty arguments, such as that of a shell's variable that is not set."""
+        for before, arg in pairwise(["", *args]):
+            option, equals, value = arg.partition("=") if arg.startswith("--") else (before, "=", arg)
+            # an empty path would be the current folder; a setting of a config may be empty: --paths.init ""
+            is_setting = option.startswith("--") and "." in option and "=" not in option
+            if equals and not value and not is_setting:
+                expected = "Expected a name or a text; a dot means the current folder"
+                raise typer.BadParameter(f"an empty argument after {option!r}. {expected}.")
+        return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, found, rest = super().resolve_command(ctx, args)

@@ -22,14 +22,12 @@ from contextlib import (
 )
 from contextvars import ContextVar
 from functools import wraps
-from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any, ParamSpec, TextIO, cast
 from unicodedata import category
 
 import typer
-from typer.core import TyperGroup
 from wasabi.printer import Printer
 from wasabi.util import NO_UTF8
 
@@ -137,20 +135,6 @@ def plain_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.showwarning = show
         yield
-
-
-class Group(TyperGroup):
-    """A group of commands, which refuses empty arguments, such as that of a shell's variable that is not set."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        for before, arg in pairwise(["", *args]):
-            option, equals, value = arg.partition("=") if arg.startswith("--") else (before, "=", arg)
-            # an empty path would be the current folder; a setting of a config may be empty: --paths.init ""
-            is_setting = option.startswith("--") and "." in option and "=" not in option
-            if equals and not value and not is_setting:
-                expected = "Expected a name or a text; a dot means the current folder"
-                raise typer.BadParameter(f"an empty argument after {option!r}. {expected}.")
-        return super().parse_args(ctx, args)
 
 
 HELD: ContextVar[ExitStack] = ContextVar("HELD")  # what a command holds until it ends

@@ -12,7 +12,7 @@ from spacy.cli._util import Arg
 
 from ..errors import CommandError
 from ..formats.atomic import writing
-from ..formats.vectors import VectorsWriter
+from ..formats.vectors import VectorsWriter, of_length_1
 from ..text.words import line_of
 from . import shared
 from .console import msg
@@ -81,8 +81,7 @@ def similarities(found: list[SampleWord]) -> tuple[npt.NDArray[np.float64], npt.
     cosines: dict[bool, list[npt.NDArray[np.float32]]] = {True: [], False: []}
     for a, b in combinations(found, 2):
         if a.word == b.word:
-            norms = np.linalg.norm(a.layers, axis=1) * np.linalg.norm(b.layers, axis=1)
-            cosines[a.sense == b.sense].append((a.layers * b.layers).sum(1) / norms)
+            cosines[a.sense == b.sense].append((of_length_1(a.layers) * of_length_1(b.layers)).sum(1))
     return np.stack(cosines[True]).mean(0, dtype=np.float64), np.stack(cosines[False]).mean(0, dtype=np.float64)
 
 

@@ -14,7 +14,7 @@ from spacy.cli._util import Arg, Opt
 from ..modules.loading import files_of
 from ..pretraining.language_model import LanguageModel, softmax_folder
 from ..pretraining.scoring import Perplexities, Score, evaluate_text, total
-from ..text.stream import Fields, Report, read_documents
+from ..text.stream import Report, read_documents
 from ..text.words import tokenizer_of
 from . import shared
 from .console import msg, print_json, to_stderr
@@ -46,8 +46,7 @@ def evaluate(
     places: list[tuple[str, int]] = []  # the file and the line of each sentence
 
     def read_all() -> Iterator[list[str]]:
-        fields: Fields = {"text_column": text_column, "text_field": text_field}
-        documents = read_documents(text, tokenizer_of(lang), report, **fields)
+        documents = read_documents(text, tokenizer_of(lang), report, text_column=text_column, text_field=text_field)
         placed = ((document, sentence) for document in documents for sentence in document.sentences)
         for document, words in islice(placed, sentences):
             places.append((document.source, document.line))

@@ -1,11 +1,9 @@
 """`elmo pretrain`: train a biLM, or resume a run."""
 
 from pathlib import Path
-from typing import Any
 
 import typer
 from spacy.cli._util import Arg, Opt
-from typer.core import TyperCommand
 
 from ..errors import CheckpointError, CommandError, ElmoError, OtherProcessError, SettingsError
 from ..formats.atomic import lock, real
@@ -17,17 +15,7 @@ from ..pretraining.folder import check_new_run
 from . import shared
 from .reporter import ConsoleReporter
 
-
-class PretrainCommand(TyperCommand):
-    """The command, whose help lists all settings at its end."""
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help."""
-        self.epilog = command_help()
-        super().format_help(ctx, formatter)
-
-
-SETTINGS = {"cls": PretrainCommand, **shared.OTHERS_TOO}
+SETTINGS = {"epilog": command_help(), **shared.OTHERS_TOO}
 
 
 def pretrain(

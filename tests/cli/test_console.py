@@ -194,7 +194,7 @@ def test_a_bar_on_a_terminal_and_without_standard_error(to: Terminal | None, mon
 
 
 def command_of(work: Any) -> typer.Typer:
-    made = typer.Typer(cls=console.Group)
+    made = typer.Typer()
     made.callback()(lambda: None)
     made.command("work")(with_exit_codes(work))
     return made

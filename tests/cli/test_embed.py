@@ -79,12 +79,14 @@ def test_layers(text: Path, output: Path, embedder: ElmoEmbedder, option: str | 
 
 
 def test_standard_input_and_sentence_keys(output: Path, embedder: ElmoEmbedder) -> None:
-    stdin = "\ufeffnaïve words\r\n東京 .\r\n".encode()
-    assert run("-", output, *FILES, "--use-sentence-keys", "--top", "--quiet", stdin=stdin) == ""
+    """AllenNLP's command writes HDF5 whatever the name is."""
+    stdin, output = "\ufeffnaïve words\r\n東京 .\r\n".encode(), output.with_suffix("")
+    options = ("--format", "hdf5", "--use-sentence-keys", "--top", "--quiet")
+    assert run("-", output, *FILES, *options, stdin=stdin) == ""
     found = arrays_in(output)
     assert set(found) == {"naïve words", "東京 ."}
     np.testing.assert_allclose(found["東京 ."], embedder.embed_sentence(["東京", "."])[-1], atol=1e-5)
-    assert "standard input, line 2: not UTF-8" in run("-", output, *FILES, stdin=b"a\n\xff\n", code=1)
+    assert "standard input, line 2: not UTF-8" in run("-", output, *FILES, *options, stdin=b"a\n\xff\n", code=1)
 
 
 def test_stateful(text: Path, output: Path) -> None:
@@ -180,6 +182,7 @@ def test_refusals(text: Path, output: Path, tmp_path: Path) -> None:
     for arguments, part in (
         ((text, output, "--all", "--top"), "--all and --top were given together"),
         ((text, output, "--all", "--layers", "top"), "Expected one of --layers, --all, --top and --average"),
+        ((text, output.with_suffix(""), "--top"), "--top was given, as in AllenNLP. Expected --format hdf5"),
         ((output.parent, output), "a folder without files"),
         ((text, tmp_path), "no earlier command"),
         ((text, tmp_path / "a.npz"), "the end of its name tells no format"),
@@ -199,15 +202,6 @@ def test_refusals(text: Path, output: Path, tmp_path: Path) -> None:
     text.write_text("")
     assert "empty. Expected text" in run(text, output, code=1)
     assert list(output.parent.iterdir()) == []
-
-
-@pytest.mark.slow
-def test_a_name_without_an_end_and_the_options_of_allennlp(text: Path, output: Path) -> None:
-    """AllenNLP's command writes HDF5 whatever the name is."""
-    output = output.with_suffix("")
-    assert "--top was given, as in AllenNLP. Expected --format hdf5" in embed(text, output, "--top", code=1)
-    embed(text, output, "--top", "--format", "hdf5")
-    assert sorted(arrays_in(output)) == ["0", "1", "2", "3"]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])

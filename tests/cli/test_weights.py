@@ -4,22 +4,16 @@ import json
 import math
 import shutil
 import sys
-from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import commands
 import numpy as np
 import pytest
 import spacy
-from spacy.language import Language
-from spacy.training import Example
+from pipelines import files
+from tasks import add_task, tok2vec, train, with_tasks
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
-FILES = {"options_file": str(GOLDEN / "options.json"), "weight_file": str(GOLDEN / "weights.hdf5")}
-BILM = {"@architectures": "spacy-elmo.BiLM.v1", "width": 32, **FILES}
-LISTENER = {"@architectures": "spacy-elmo.Listener.v1", "width": 32, "upstream": "elmo"}
 PARAMETERS = {  # component and place: w and gamma
     ("tagger", "input"): ([0.0, math.log(2.0), 0.0], 0.5),
     ("tagger", "output"): ([-50.0, 0.0, -50.0], 2.0),
@@ -27,48 +21,19 @@ PARAMETERS = {  # component and place: w and gamma
 }
 
 
-def tok2vec(source: dict[str, Any], both: bool) -> dict[str, Any]:
-    elmo = {"@architectures": "spacy-elmo.Tok2Vec.v1", "source": source, "mix": {"@layers": "spacy-elmo.ScalarMix.v1"}}
-    embed = {"width": 8, "attrs": ["NORM"], "rows": [50], "include_static_vectors": False}
-    encode = {"width": 8, "depth": 1, "window_size": 1, "maxout_pieces": 2}
-    return {
-        "@architectures": "spacy-elmo.ElmoTok2Vec.v1",
-        "embed": {"@architectures": "spacy.MultiHashEmbed.v2", **embed},
-        "elmo": elmo,
-        "encode": {"@architectures": "spacy.MaxoutWindowEncoder.v2", **encode},
-        "output_elmo": deepcopy(elmo) if both else None,
-    }
-
-
-def initialize(nlp: Language) -> None:
-    annotations = {"tags": ["N", "V", "N"], "entities": [(0, 1, "PERSON")]}
-    nlp.initialize(lambda: [Example.from_dict(nlp.make_doc("I like eggs"), annotations)])
-
-
-def places(nlp: Language) -> dict[tuple[str, str], Any]:
-    """The Thinc layer of each mix, reached through the refs of ElmoTok2Vec."""
-    found = {}
-    for name in ("tagger", "ner"):
-        network = next(node for node in nlp.get_pipe(name).model.walk() if node.has_ref("elmo"))
-        for place, ref in (("input", "elmo"), ("output", "output_elmo")):
-            if network.has_ref(ref):
-                found[name, place] = next(n for n in network.get_ref(ref).walk() if n.name == "scalar_mix")
-    return found
-
-
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tagger with two listeners and an ner with a biLM of its own; their mixes as in PARAMETERS."""
-    nlp = spacy.blank("xx")
-    nlp.add_pipe("elmo", config={"model": FILES})
-    nlp.add_pipe("tagger", config={"model": {"tok2vec": tok2vec(LISTENER, True)}})
-    nlp.add_pipe("ner", config={"model": {"tok2vec": tok2vec(BILM, False)}})
-    initialize(nlp)
-    mixes = places(nlp)
-    assert mixes.keys() == PARAMETERS.keys()
-    for key, (w, gamma) in PARAMETERS.items():
-        mixes[key].set_param("w", np.array(w, "f"))
-        mixes[key].set_param("gamma", np.array([gamma], "f"))
+    nlp = with_tasks("tagger", block=tok2vec(output=True, upstream="elmo"))
+    own = tok2vec()
+    own["elmo"]["source"] = {"@architectures": "spacy-elmo.BiLM.v1", "width": 32} | files("random_a")["model"]
+    add_task(nlp, "ner", own)
+    train(nlp, steps=0)
+    for (name, place), (w, gamma) in PARAMETERS.items():
+        network = next(node for node in nlp.get_pipe(name).model.walk() if node.has_ref("elmo"))
+        mix = network.get_ref({"input": "elmo", "output": "output_elmo"}[place]).layers[1]
+        mix.set_param("w", np.array(w, "f"))
+        mix.set_param("gamma", np.array([gamma], "f"))
     path = tmp_path_factory.mktemp("weights") / "model"
     nlp.to_disk(path)
     return path
