@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 from ..errors import ElmoError
-from .paths import expanded
+from .paths import expanded, refuse_name
 
 # A file's name has 255 bytes at most on all common file systems. A temporary file adds 38, and one of it 38 more.
 _NAME_BYTES = 150
@@ -53,8 +53,9 @@ def _unfinished(target: Path, error: type[ElmoError]) -> Iterator[Path]:
 def file_to_write(path: str | os.PathLike[str], error: type[ElmoError]) -> Path:
     """Return where a file is to be written: `path`, or the target of this link.
 
-    Raises `error` if its folder is missing, or if that is no regular file.
+    Raises `error` if its folder is missing, or if that is no regular file, or if no file can have this path.
     """
+    refuse_name(path, error)
     target = real(path)
     if not target.parent.is_dir():
         raise error(f"{target}: can't be written, because the folder {target.parent} does not exist.")

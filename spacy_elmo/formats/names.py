@@ -47,12 +47,23 @@ PUBLISHED = {
 
 
 def published_folder(name: str | os.PathLike[str]) -> Path:
-    """Return the folder for a published biLM, which may be missing: in $SPACY_ELMO_CACHE or the user's cache."""
+    """Return the folder for a published biLM, which may be missing: in $SPACY_ELMO_CACHE or the user's cache.
+
+    Raises SettingsError if the user has no home folder.
+    """
     if own := os.environ.get(CACHE):
         return Path(os.path.expanduser(own)) / name  # a shell expands ~ in some places only
     shared = os.environ.get("XDG_CACHE_HOME", "")
     # the XDG specification: a relative path is not valid and should be ignored
-    return (Path(shared) if os.path.isabs(shared) else Path.home() / ".cache") / "spacy-elmo" / name
+    if os.path.isabs(shared):
+        return Path(shared) / "spacy-elmo" / name
+    try:
+        return Path.home() / ".cache" / "spacy-elmo" / name
+    except RuntimeError as error:
+        raise SettingsError(
+            f"{name}: a published biLM is kept in the user's cache, but no home folder is known. Set {CACHE} to a "
+            "folder for published biLMs, or set HOME."
+        ) from error
 
 
 def find_point(group: str, name: str) -> metadata.EntryPoint | None:

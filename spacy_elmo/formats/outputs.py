@@ -14,12 +14,13 @@ from typing import Any
 
 from ..errors import CorpusError, ElmoError
 from .atomic import file_to_write, is_unfinished, lock, real
-from .paths import Name, expanded, find_files
+from .paths import Name, expanded, find_files, refuse_name
 
 
 @contextmanager
 def output(path: Name, error: type[ElmoError], inputs: Iterable[Name] = (), **settings: Any) -> Iterator[None]:
     """Hold a file or folder to be written during a `with` block. Raises `error` as `check_output` does."""
+    refuse_name(path, error)
     if not settings.get("names"):
         file_to_write(path, error)
     with lock(path, error):
@@ -84,6 +85,7 @@ def _refuse_inputs(
     folders = [file for file in present.values() if file.is_dir()]
     kind = "file" if written == [target] else "folder"
     for name in inputs:
+        refuse_name(name, error)
         source = expanded(name)
         root, is_pattern = real(name), _is_pattern(name)
         same = root in written or any(root.is_relative_to(folder) for folder in folders)

@@ -1,5 +1,6 @@
 """What users give as paths: files, folders, patterns, and what is none."""
 
+import errno
 import glob
 import hashlib
 import os
@@ -36,6 +37,15 @@ def refuse_address(path: str | os.PathLike[str], error: type[ElmoError]) -> None
             f"Download it first with python -m spacy elmo download {path} --sha256 HEX, and give the path of the "
             "file."
         )
+
+
+def refuse_name(path: Name, error: type[ElmoError]) -> None:
+    """Raise `error` if nothing can have this path: for a NUL character, half a surrogate pair, or its length."""
+    try:
+        os.lstat(expanded(path))
+    except (OSError, ValueError) as exc:
+        if isinstance(exc, ValueError) or exc.errno == errno.ENAMETOOLONG:
+            raise error(f"{shown(os.fspath(path))} can't be the name of a file ({exc}). Change it.") from exc
 
 
 def existing_file(path: str | os.PathLike[str], expected: str, error: type[ElmoError]) -> Path:

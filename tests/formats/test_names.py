@@ -46,6 +46,14 @@ def test_the_cache_can_be_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert published_folder("pt") == tmp_path / expected
 
 
+def test_no_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SPACY_ELMO_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", {}.__getitem__)  # as a user without an entry, of a container
+    with pytest.raises(SettingsError, match="no home folder is known"):
+        published_folder("pt")
+
+
 GROUP = "spacy_elmo_bilms"
 
 

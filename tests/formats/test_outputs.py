@@ -11,7 +11,7 @@ import pytest
 
 from spacy_elmo.errors import CommandError, CorpusError
 from spacy_elmo.formats import outputs
-from spacy_elmo.formats.atomic import UNFINISHED
+from spacy_elmo.formats.atomic import UNFINISHED, replacing
 from spacy_elmo.formats.outputs import check_output
 from spacy_elmo.formats.paths import find_files
 
@@ -149,6 +149,21 @@ def test_files_of_another_kind(tmp_path: Path) -> None:
         told = refusal(page, begins=b"<!doctype html")
         assert (f"begins with {content[:14].encode()!r}" in told) == bool(told) == is_refused
         assert page.read_text() == content
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\ud800", "x" * 300])
+@pytest.mark.parametrize("names", [(), ("a",)])
+def test_names_that_no_file_can_have(tmp_path: Path, name: str, names: tuple[str, ...]) -> None:
+    bad, good = tmp_path / name, tmp_path / "good"
+    for path, inputs in ((bad, []), (good, [bad]), (bad / "in", [])):
+        with (
+            pytest.raises(CommandError, match="can't be the name of a file"),
+            outputs.output(path, CommandError, inputs, names=names),
+        ):
+            pytest.fail("not reached")
+    with pytest.raises(CommandError, match="can't be the name of a file"), replacing(bad, CommandError):
+        pytest.fail("not reached")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_text_on_standard_input_is_not_replaced(tmp_path: Path) -> None:
