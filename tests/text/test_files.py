@@ -82,11 +82,12 @@ def test_lines(content: bytes, lines: list[bytes | None], monkeypatch: pytest.Mo
     assert list(lines_of(io.BytesIO(content))) == lines
 
 
+@pytest.mark.parametrize("longest", [1, 6, 100])
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 100])
-def test_lines_are_those_of_pythons_text_files(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_are_those_of_pythons_text_files(block: int, longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Wherever the blocks end that are read at once."""
     monkeypatch.setattr(module, "_BLOCK", block)
-    monkeypatch.setattr(module, "LONGEST_LINE", 6)
+    monkeypatch.setattr(module, "LONGEST_LINE", longest)
     rng = random.Random(block)
     for _ in range(300):
         content = "".join(
@@ -96,7 +97,7 @@ def test_lines_are_those_of_pythons_text_files(block: int, monkeypatch: pytest.M
         found = list(lines_of(io.BytesIO(content.encode())))
         assert len(found) == len(expected)
         for line, text in zip(found, expected):
-            if len(text.rstrip("\n").encode()) > 6:
+            if len(text.rstrip("\n").encode()) > longest:
                 assert line is None
             else:
                 assert line is not None
