@@ -24,7 +24,7 @@ from ..formats.strict_json import read_json
 from ..formats.vectors import VectorsWriter, read_vectors
 from ..inference import Embedder
 from ..models.types import is_number
-from ..pipeline.attributes import TOKENS, VECTORS, annotate, key, layers_of, mix_parameters, tokens_of, vectors_of
+from ..pipeline.attributes import TOKENS, VECTORS, annotate, key, layers_of, mix, mix_parameters, tokens_of, vectors_of
 from ..text.stream import Document
 from ..text.words import line_of
 from .bilm import embed_finite
@@ -94,7 +94,7 @@ class Selection:
         elif self.name == "mean":
             chosen = layers.mean(0)
         else:
-            chosen = np.tensordot(np.float32(self.gamma) * mix_parameters(self.weights), layers, axes=1)
+            chosen = mix(layers, np.float32(self.gamma) * mix_parameters(self.weights))
         if self.sentence:
             chosen = chosen.mean(-2)
         with np.errstate(over="ignore"):  # values that are too large become infinite, and raise below

@@ -113,7 +113,7 @@ def find_all(file: h5py.File, names: Iterable[str], expected: str) -> dict[str, 
     return {name: dataset for name, dataset in found.items() if dataset is not None}
 
 
-def allowed_bytes(path: str | os.PathLike[str], max_bytes: int) -> int:
+def allowed_bytes(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> int:
     """Return how many bytes a file's values may take: the largest of max_bytes, VARIABLE and four times its size."""
     value = os.environ.get(VARIABLE, "").strip() or "0"
     if not (value.isascii() and value.isdecimal() and len(value) < 19):
@@ -128,7 +128,7 @@ def allowed_bytes(path: str | os.PathLike[str], max_bytes: int) -> int:
         return allowed
 
 
-def check_bytes(n_bytes: int, path: str | os.PathLike[str], what: str, max_bytes: int) -> None:
+def check_bytes(n_bytes: int, path: str | os.PathLike[str], what: str, max_bytes: int = MAX_BYTES) -> None:
     """Raise ElmoError if values take more than `allowed_bytes`. what: would take them, for the message."""
     allowed = allowed_bytes(path, max_bytes)
     if n_bytes > allowed:

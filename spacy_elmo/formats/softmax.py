@@ -11,22 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import WeightsError, listed
-from .hdf5 import (
-    MAX_BYTES,
-    Floats,
-    check_bytes,
-    check_dataset,
-    find,
-    find_all,
-    open_hdf5,
-    read_dataset,
-    write_hdf5,
-)
+from .hdf5 import Floats, check_bytes, check_dataset, find, find_all, open_hdf5, read_dataset, write_hdf5
 
 _DATASETS = {"weight": "softmax/W", "bias": "softmax/b"}
 
 
-def read_softmax(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> dict[str, Floats]:
+def read_softmax(path: str | os.PathLike[str]) -> dict[str, Floats]:
     """Read the parameters by name, float32."""
     with open_hdf5(path, "the softmax.hdf5 of a biLM", WeightsError) as file:
         if find(file, "adaptive") is not None:
@@ -39,9 +29,9 @@ def read_softmax(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> di
         datasets = find_all(file, _DATASETS.values(), "those of a softmax")
         _check_shapes({name: datasets[dataset].shape for name, dataset in _DATASETS.items()}, str(path))
         n_bytes = sum(4 * math.prod(dataset.shape) for dataset in datasets.values())
-        check_bytes(n_bytes, path, "the softmax", max_bytes)
+        check_bytes(n_bytes, path, "the softmax")
         for dataset in datasets.values():
-            check_dataset(dataset, ("float32", "float16"), max_bytes)
+            check_dataset(dataset, ("float32", "float16"))
         return {name: read_dataset(datasets[dataset]) for name, dataset in _DATASETS.items()}
 
 

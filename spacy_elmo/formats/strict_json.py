@@ -3,7 +3,7 @@
 import json
 import math
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from ..errors import shown
 
@@ -25,7 +25,7 @@ def read_json(path: Path, limit: int, *, finite: bool = True) -> Any:
         return json.loads(
             text,
             object_pairs_hook=_refuse_duplicate_keys,
-            parse_constant=_refuse_constant if finite else None,
+            parse_constant=_finite if finite else None,
             parse_float=_finite if finite else None,
         )
     except RecursionError:
@@ -41,12 +41,8 @@ def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
-
-
 def _finite(digits: str) -> float:
     number = float(digits)
-    if not math.isfinite(number):
-        raise ValueError(f"the number {shown(digits)} is too large")
+    if not math.isfinite(number):  # too large, or one of those that Python's json writes
+        raise ValueError(f"{shown(digits)} is no finite number")
     return number

@@ -140,7 +140,16 @@ class VectorsWriter:
                 f"{self._named}: the key {shown(name)} was written before. Expected each key once: change it, or use "
                 "none."
             )
-        array = _checked_floats(vectors, f"sentence {self._n_written}")
+        source = f"sentence {self._n_written}"
+        try:
+            with np.errstate(over="ignore"):  # a value that overflows raises below
+                array: Floats = np.asarray(vectors, dtype=np.float32)
+        except (TypeError, ValueError) as exc:
+            raise VectorsError(f"{source} can't be converted to float32 ({exc}).") from exc
+        if array.ndim not in (2, 3):
+            raise VectorsError(f"{source} has shape {array.shape}. {_SHAPES}")
+        if n_bad := int(array.size - np.isfinite(array).sum()):
+            raise VectorsError(f"{source} has {n_bad} values that are NaN or too large for float32. Expected none.")
         with writing(self._named, VectorsError):
             self._file.create_dataset(name, data=array)
             self._raw.check()
@@ -154,19 +163,6 @@ def key_problem(key: object) -> str | None:
     if isinstance(key, str) and key not in ("", ".") and not re.search("[/\0\ud800-\udfff]", key):
         return None
     return "it is not a string, or empty, or a single dot, or it has a slash, NUL or half a surrogate pair"
-
-
-def _checked_floats(vectors: npt.ArrayLike, source: str) -> Floats:
-    try:
-        with np.errstate(over="ignore"):  # a value that overflows raises below
-            array: Floats = np.asarray(vectors, dtype=np.float32)
-    except (TypeError, ValueError) as exc:
-        raise VectorsError(f"{source} can't be converted to float32 ({exc}).") from exc
-    if array.ndim not in (2, 3):
-        raise VectorsError(f"{source} has shape {array.shape}. {_SHAPES}")
-    if n_bad := int(array.size - np.isfinite(array).sum()):
-        raise VectorsError(f"{source} has {n_bad} values that are NaN or too large for float32. Expected none.")
-    return array
 
 
 def read_vectors(path: str | os.PathLike[str], *, first: int = 0) -> Iterator[tuple[str | None, Floats]]:

@@ -7,7 +7,7 @@ gate (i, j, f, o), and with the forget bias of 1 not yet added.
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -226,16 +226,16 @@ def write_weights(
     embedding (the mask) is not zero, since the file has no place for it, or if the file can't be written.
     """
     check_arrays(arrays, options, f"{path}: not written")
-    datasets = ((entry.dataset, _dataset_values(entry, arrays)) for entry in _table_for(options, arrays))
-    write_hdf5(path, datasets, WeightsError, compress=compress)
 
+    def datasets() -> Iterator[tuple[str, Floats]]:
+        for entry in _table_for(options, arrays):
+            values = np.empty(entry.shape, dtype="<f4")
+            for part in entry.parts:
+                piece = arrays[part.parameter][part.target]
+                values[part.source] = piece.T if part.transposed else piece
+            yield entry.dataset, values
 
-def _dataset_values(entry: Entry, arrays: Mapping[str, Floats]) -> Floats:
-    values = np.empty(entry.shape, dtype="<f4")
-    for part in entry.parts:
-        piece = arrays[part.parameter][part.target]
-        values[part.source] = piece.T if part.transposed else piece
-    return values
+    write_hdf5(path, datasets(), WeightsError, compress=compress)
 
 
 def _refuse_larger_model(file: h5py.File, options: BiLMOptions) -> None:

@@ -65,13 +65,6 @@ def test_a_file_without_a_softmax(golden: Path) -> None:
     refused(golden / "random_a" / "weights.hdf5", "missing datasets: softmax/W, softmax/b", "CNN_proj")
 
 
-@pytest.mark.parametrize("name", DATASETS.values())
-def test_missing_datasets_are_named(path: Path, name: str) -> None:
-    with h5py.File(path, "a") as file:
-        del file[name]
-    refused(path, f"missing datasets: {name}.")
-
-
 def test_an_adaptive_softmax_of_an_earlier_version(path: Path) -> None:
     with h5py.File(path, "w") as file:
         file["adaptive/cutoffs"] = np.array([4, 9])

@@ -20,8 +20,8 @@ REFUSED = {
     "Expecting|Extra data": [b"", b"{", b'{"a": 1}\0', b"[1, 2]\xef\xbb\xbf"],
     "can't decode": [b"\xff", '{"a": 1}'.encode("utf-16")],
     "occurs twice": [b'{"a": 1, "a": 2}', b'{"b": {"a": 1, "a": 1}}'],
-    "no number of JSON": [b"NaN", b"[Infinity]", b"-Infinity"],
-    "too large|limit": [b"1e999", b"-1e999", b"1" * 5000],
+    "finite number": [b"NaN", b"[Infinity]", b"-Infinity", b"1e999", b"-1e999"],
+    "limit": [b"1" * 5000],
     "nested": [b"[" * 100_000, b'{"a":' * 100_000],
     "more than 1,000,000 bytes": [b" " * 1_000_001],
 }

@@ -108,6 +108,8 @@ def test_bad_text(tmp_path: Path) -> None:
         ('{"text": 3}', '"text" is no string'),
         ('{"tokens": "a b"}', '"tokens" is no list'),
         ('{"tokens": ["a", null]}', '"tokens" is no list'),
+        ('{"tokens": [1, 2]}', '"tokens" is no list'),
+        ('{"tokens": {"a": 1}, "text": "b"}', '"tokens" is no list'),
         ('{"tokens": ["a\\u0000"]}', "a NUL character"),
         ('{"text": "a\\u0000"}', "a NUL character"),
         ('{"tokens": ["\\ud800"]}', "surrogate"),
@@ -133,6 +135,7 @@ def test_fields_that_are_null(tmp_path: Path) -> None:
         {"text": None, "tokens": None},
         {"text": None, "tokens": ["A", "b"]},
         {"text": None},
+        {"text": "p q", "tokens": []},
         {"tokens": ["a", "", " "], "text": None, "id": None, "sents": None},
         {"text": "x y", "tokens": None, "sents": [{"start": []}, None, 3]},
         {
@@ -143,8 +146,8 @@ def test_fields_that_are_null(tmp_path: Path) -> None:
     ]
     path = written(tmp_path / "a.jsonl", "\n".join([*map(json.dumps, records), '{"text": NaN}']) + "\n")
     sentences, report = read(path)
-    assert sentences == [["a", "b"], ["A", "b"], ["a"], ["x", "y"], ["x", "y"]]
-    assert (report.lines, report.blank, report.n_bad) == (8, 3, 0)
+    assert sentences == [["a", "b"], ["A", "b"], ["p", "q"], ["a"], ["x", "y"], ["x", "y"]]
+    assert (report.lines, report.blank, report.n_bad) == (9, 3, 0)
 
 
 def test_ten_bad_lines_are_listed(tmp_path: Path) -> None:
@@ -187,13 +190,6 @@ def test_a_bad_file_in_a_folder_is_a_bad_item(tmp_path: Path) -> None:
         read(tmp_path / "c.pdf")
 
 
-@pytest.mark.parametrize("source", ["a\0b", "x" * 5000, "\ud800", "x" * 5000 + "*"])
-def test_paths_that_no_file_can_have(source: str, tmp_path: Path) -> None:
-    for use in (read_sentences, lambda source: prepare(source, tmp_path / "out")):
-        with pytest.raises(CorpusError):
-            use(source)
-
-
 def test_zstd_without_zstandard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "a.zst", PACKERS[".zst"](b"a\n"))
     monkeypatch.setitem(sys.modules, "zstandard", None)
@@ -231,11 +227,14 @@ def test_sources_without_files(tmp_path: Path) -> None:
         ("empty", "a folder without files"),
         ("pipe", "neither a file nor a folder"),
         ("a**", "no files can be found|no such file"),  # since Python 3.13 it is a pattern
+        *((name, "no such file|no files can be found") for name in ("x" * 5000, "\ud800", "x" * 5000 + "*")),
     ]:
         with pytest.raises(CorpusError, match=problem):
             read_sentences(str(tmp_path / name))
     with pytest.raises(CorpusError, match="no such file"):
         read_sentences("")
+    with pytest.raises(CorpusError, match="no such file"):
+        prepare("a\0b", tmp_path / "out")
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n", b"\xfd\xfd\n\0\n"])
