@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -105,36 +104,6 @@ def parts_of(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield held
 
 
-def windows(
-    items: Iterable[Item], parse: Callable[[Item], Document | None], beside: Executor
-) -> Iterator[tuple[list[Document], int]]:
-    """Yield what is embedded together: documents, and the bytes of their items. The last window may be empty.
-
-    Items are read in the thread that iterates, because a thread that waits for standard input can't be stopped. The
-    executor makes documents of what was read ahead while the caller embeds a window.
-    """
-
-    def parse_all(part: list[Item]) -> list[Document]:
-        return [document for document in map(parse, part) if document is not None]
-
-    parts = parts_of(items, _READ_BYTES)
-    parsed: deque[tuple[int, Future[list[Document]]]] = deque()
-    documents: list[Document] = []
-    n_bytes = 0
-    while True:
-        for part in islice(parts, _AHEAD - len(parsed)):
-            parsed.append((sum(item.size for item in part), beside.submit(parse_all, part)))
-        if not parsed:
-            break
-        size, future = parsed.popleft()
-        documents += future.result()
-        n_bytes += size
-        if sum(document.tokens for document in documents) >= WINDOW_TOKENS:
-            yield documents, n_bytes
-            documents, n_bytes = [], 0
-    yield documents, n_bytes
-
-
 @dataclass(frozen=True)
 class ShardSettings:
     """All that a process needs to make shards, as in `embed`. lang: None: that of the pipeline."""
@@ -196,10 +165,9 @@ class ShardWriter:
         skip: is called with each item that can't be used, and the reason. It may raise.
         """
         self.bilm.engine.words.clear()  # so that a shard has the same bits, whatever was embedded before
-        parse = partial(self._parse, facts=facts, skip=skip)
         with ThreadPoolExecutor(1) as beside:
             written: Future[None] | None = None
-            for documents, size in windows(items, parse, beside):
+            for documents, size in self._windows(items, facts, skip, beside):
                 sentences = [sentence for document in documents for sentence in document.sentences]
                 vectors = self.settings.selection.embed(self.bilm, sentences)
                 if written:
@@ -209,21 +177,47 @@ class ShardWriter:
             if written:
                 written.result()
 
-    def _parse(self, item: Item, facts: ShardFacts, skip: Callable[[Item, str], None]) -> Document | None:
-        try:
-            document = self._parser(item)
-        except Unusable as error:
-            skip(item, str(error))
-            return None
-        if document is None:
-            facts.blank += 1
-            return None
-        facts.documents += 1
-        facts.sentences += len(document.sentences)
-        facts.tokens += document.tokens
-        most = self.bilm.options.max_characters
-        facts.cut_words += sum(len(too_long(sentence, most)) for sentence in document.sentences)
-        return document
+    def _windows(
+        self, items: Iterable[Item], facts: ShardFacts, skip: Callable[[Item, str], None], beside: Executor
+    ) -> Iterator[tuple[list[Document], int]]:
+        """Yield what is embedded together: documents, and the bytes of their items. The last window may be empty."""
+        # Items are read in the thread that iterates, because a thread that waits for standard input can't be stopped.
+        # The executor makes documents of what was read ahead while the caller embeds a window.
+        parts = parts_of(items, _READ_BYTES)
+        parsed: deque[tuple[int, Future[list[Document]]]] = deque()
+        documents: list[Document] = []
+        n_bytes = 0
+        while True:
+            for part in islice(parts, _AHEAD - len(parsed)):
+                parsed.append((sum(item.size for item in part), beside.submit(self._parse, part, facts, skip)))
+            if not parsed:
+                break
+            size, future = parsed.popleft()
+            documents += future.result()
+            n_bytes += size
+            if sum(document.tokens for document in documents) >= WINDOW_TOKENS:
+                yield documents, n_bytes
+                documents, n_bytes = [], 0
+        yield documents, n_bytes
+
+    def _parse(self, items: list[Item], facts: ShardFacts, skip: Callable[[Item, str], None]) -> list[Document]:
+        documents = []
+        for item in items:
+            try:
+                document = self._parser(item)
+            except Unusable as error:
+                skip(item, str(error))
+                continue
+            if document is None:
+                facts.blank += 1
+                continue
+            facts.documents += 1
+            facts.sentences += len(document.sentences)
+            facts.tokens += document.tokens
+            most = self.bilm.options.max_characters
+            facts.cut_words += sum(len(too_long(sentence, most)) for sentence in document.sentences)
+            documents.append(document)
+        return documents
 
 
 # The list of the shards that are finished, so that a stopped command goes on with the others

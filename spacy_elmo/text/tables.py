@@ -197,9 +197,7 @@ def column_words(lines: Iterable[bytes | None]) -> Iterator[Part]:
 
 def _piped(lines: Iterable[bytes | None]) -> Iterator[Part]:
     for number, data in enumerate(lines, 1):
-        try:
-            pieces = re.split("[ \t]+", decode_line(data, number).strip(" \t\r\n"))
-            words = [piece.partition("|")[0] or "|" for piece in pieces if piece]
-            yield number, json.dumps(words).encode(), ""
-        except Unusable as error:
-            yield number, None, str(error)
+        problem = problem_of([data], number)
+        pieces = [] if problem else re.split("[ \t]+", decode_line(data, number).strip(" \t\r\n"))
+        words = [piece.partition("|")[0] or "|" for piece in pieces if piece]
+        yield number, None if problem else json.dumps(words).encode(), problem
