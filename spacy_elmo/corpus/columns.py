@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ..errors import CorpusError, SettingsError, shown
 from ..inference import Embedder
 from ..locks import Lock
-from ..text.words import Tokenize, Unusable, is_missing, words_of
+from ..text.words import Tokenize, Unusable, words_of
 from .bilm import BiLMChoice
 from .writing import Layers, Selection
 
@@ -100,11 +100,9 @@ class EmbedColumns:
                 f"the column {self.column!r} is {got}. Expected one column with a value for each row: of Ray "
                 "map_batches, not map; or give one of the columns another name."
             )
-        missing = values.isna() if is_frame else map(is_missing, values)
         # Dask calls this in several threads: one loads, and one text is split at a time
         with _LOCK:
             bilm, tokenizer = self._load()
-            values = (None if absent else value for value, absent in zip(values, missing))
             sentences = self._words(values, tokenizer)
         vectors = self.selection.embed(bilm, sentences)
         tokens: Any = sentences

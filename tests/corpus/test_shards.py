@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spacy_elmo import ElmoEmbedder
 from spacy_elmo.corpus import embed, shards
 from spacy_elmo.corpus.bilm import BiLMChoice
 from spacy_elmo.corpus.shards import Shard, ShardSettings, ShardWriter
@@ -56,7 +55,7 @@ def test_counts(
     assert (facts.cut_words, facts.blank) == (3, 2)
     assert [(source, line) for source, line, _ in facts.skipped] == [("a.txt", 6)]
     assert facts.size == (tmp_path / facts.file).stat().st_size
-    layers = ElmoEmbedder(BILM).embed_batch([line.decode().split() for line in LINES if len(line) > 1])
+    layers = writer.bilm.run([line.decode().split() for line in LINES if len(line) > 1])
     np.testing.assert_allclose(np.load(tmp_path / facts.file), [each.mean((0, 1)) for each in layers], atol=1e-5)
     assert [tokens for tokens, _ in told] == windows
     assert sum(size for _, size in told) == shard.bytes

@@ -106,7 +106,7 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def rows_of(folder: Path) -> list[dict[str, Any]]:
+def table_of(folder: Path) -> list[dict[str, Any]]:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     return [row for path in sorted((folder / "shards").iterdir()) for row in parquet.read_table(path).to_pylist()]
 
@@ -116,7 +116,7 @@ def check_same(folder: Path, other: Path) -> None:
     names = [sorted(str(path.relative_to(top)) for path in top.rglob("*")) for top in (folder, other)]
     assert names[0] == names[1]
     assert (folder / "skipped.jsonl").read_bytes() == (other / "skipped.jsonl").read_bytes()
-    rows, expected = rows_of(folder), rows_of(other)
+    rows, expected = table_of(folder), table_of(other)
     vectors = [np.array([row.pop("vectors") for row in each]) for each in (rows, expected)]
     assert rows == expected
     np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-5)

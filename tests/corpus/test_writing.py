@@ -1,4 +1,4 @@
-"""What is written of the layers of a sentence, against the formulas; and what tells two shards apart."""
+"""What is written of the layers of a sentence, against the formulas; and the digests of shards."""
 
 from pathlib import Path
 
