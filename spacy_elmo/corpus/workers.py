@@ -48,11 +48,7 @@ def _run(
     finished: Callable[[Collection[Any]], Collection[Any]],
     result: Callable[[Any], ShardFacts],
 ) -> None:
-    """Make shards as tasks.
-
-    pending: gets the tasks, and the bytes of their shards. most_pending: how many may be there when a shard is read.
-    finished: waits for tasks, and returns those that are finished, at least one.
-    """
+    """Make shards as tasks, of which `pending` has the bytes. `finished` waits until one of them is, or several."""
 
     def collect(left: int) -> None:
         while len(pending) > left:
@@ -281,11 +277,7 @@ def _result(ray: Any, task: Any) -> ShardFacts:
 
 
 def _make_on_cluster(shared: list[Any], command: str, shard: Shard, mark: Path) -> ShardFacts:
-    """Make a shard in a Ray process, which keeps the biLM for the next shard of the same command.
-
-    shared: a list of the reference to what all tasks need.
-    mark: a file beside the shards, which only machines that share the folder have. The task ends if it is deleted.
-    """
+    """Make a shard in a Ray process, which keeps the biLM for the next one. It ends if the file `mark` is deleted."""
     global _cluster_writer
 
     def check(tokens: int = 0, size: int = 0) -> None:

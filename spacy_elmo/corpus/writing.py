@@ -283,10 +283,7 @@ def _hdf5(path: Path, temporary: Path, selection: Selection, n_layers: int, widt
 
 @contextmanager
 def _docbin(path: Path, temporary: Path, selection: Selection, n_layers: int, width: int) -> Iterator[Write]:
-    """Write a .spacy file, which is in memory until the end.
-
-    `doc.user_data` has "source", "line", "id", "meta", and what `doc._.elmo` reads: the layers, or vectors of them.
-    """
+    """Write a .spacy file, which is in memory until the end: docs with what `doc._.elmo` reads in their user_data."""
     vocab, docs = Vocab(), DocBin(store_user_data=True)
     mean = np.full(n_layers, 1 / n_layers, np.float32)
 
@@ -315,12 +312,7 @@ MOST_BYTES = 99_000_000  # of the sentences: the library takes no header of more
 
 @contextmanager
 def _safetensors(path: Path, temporary: Path, selection: Selection, n_layers: int, width: int) -> Iterator[Write]:
-    """Write a .safetensors file, which is in memory until the end.
-
-    Its tensors: those of the vectors (see `Selection.columns`), *Shape:* (tokens, width) or (sentences, width), and
-    "ends", *Shape:* (sentences,), int64, the number of tokens up to the end of each sentence. The metadata "sentences"
-    is a JSON list with an object a sentence: id, source, line, sentence and tokens; "rows" says what a row is of.
-    """
+    """Write a .safetensors file, which is in memory until the end. docs/corpora.md tells its tensors and metadata."""
     library = required("safetensors.numpy")
     columns: dict[str, list[Array]] = {name: [] for name in selection.columns(n_layers)}
     facts: list[str] = []

@@ -359,17 +359,13 @@ _FIELDS = ("text", "tokens")
 
 
 def _record_tokens(record: dict[str, Any]) -> tuple[list[str], Offsets | None, list[int] | None] | None:
-    """Return the words of the "tokens" of an object, their places in its "text", and where its "sents" begin.
-
-    Tokens are strings, or objects as Prodigy and spaCy's `Doc.to_json` write them. None: there are none, or numbers
-    beside a text, as of a tokenizer of pieces: the text is to be split. Raises Unusable if they are no words.
-    """
+    """Return the words of the "tokens", their places in the "text", and where "sents" begin; None: split the text."""
     tokens, text, sents = (record.get(name) for name in ("tokens", "text", "sents"))
     if is_missing(tokens):
         return None
     if not isinstance(tokens, list):
         raise Unusable('"tokens" is no list of strings or of objects')
-    if not is_missing(text) and all(type(token) is int for token in tokens):
+    if not is_missing(text) and all(type(token) is int for token in tokens):  # of a tokenizer of pieces
         return None
     pairs = [pair for pair in (_word_and_place(token, text) for token in tokens) if pair[0].strip()]
     words = checked_words(word for word, _ in pairs)
@@ -383,6 +379,7 @@ def _record_tokens(record: dict[str, Any]) -> tuple[list[str], Offsets | None, l
 
 
 def _word_and_place(token: Any, text: Any) -> tuple[str, tuple[int, int] | None]:
+    """Return a word: a string, or an object as Prodigy and spaCy's `Doc.to_json` write it."""
     word, place = token, None
     if isinstance(token, dict):
         start, end, word = (token.get(name) for name in ("start", "end", "text"))

@@ -111,17 +111,6 @@ def table_of(folder: Path) -> list[dict[str, Any]]:
     return [row for path in sorted((folder / "shards").iterdir()) for row in parquet.read_table(path).to_pylist()]
 
 
-def check_same(folder: Path, other: Path) -> None:
-    """Check that two folders have the same shards, and their vectors up to 1e-5; and that no other files are there."""
-    names = [sorted(str(path.relative_to(top)) for path in top.rglob("*")) for top in (folder, other)]
-    assert names[0] == names[1]
-    assert (folder / "skipped.jsonl").read_bytes() == (other / "skipped.jsonl").read_bytes()
-    rows, expected = table_of(folder), table_of(other)
-    vectors = [np.array([row.pop("vectors") for row in each]) for each in (rows, expected)]
-    assert rows == expected
-    np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-5)
-
-
 def test_a_machine_that_does_not_share_the_folder_is_named(tmp_path: Path) -> None:
     shard = Shard(0, [Item("a", 1, "text", b"x")])
     with pytest.raises(CorpusError, match="does not have the same folder at this path"):
@@ -237,7 +226,15 @@ def test_a_killed_process_and_a_killed_node(nodes: Any, text: Path, tmp_path: Pa
     assert (accidents / "killed").exists()
     assert (found.shards, found.sentences, found.tokens, found.skipped) == (expected.shards, 300, expected.tokens, 1)
     assert expected.shards > 10
-    check_same(tmp_path / "ray", tmp_path / "local")
+    tops = tmp_path / "ray", tmp_path / "local"
+    names, wanted = (sorted(str(path.relative_to(top)) for path in top.rglob("*")) for top in tops)
+    assert names == wanted
+    skipped, wanted_skipped = ((top / "skipped.jsonl").read_bytes() for top in tops)
+    assert skipped == wanted_skipped
+    rows, wanted_rows = map(table_of, tops)
+    vectors = [np.array([row.pop("vectors") for row in each]) for each in (rows, wanted_rows)]
+    assert rows == wanted_rows
+    np.testing.assert_allclose(vectors[0], vectors[1], atol=1e-5)
 
 
 @pytest.mark.slow
