@@ -87,18 +87,17 @@ class Selection:
         Returns *Shape:* (tokens, width), or (layers, tokens, width) for all of them, without the axis of the tokens if
         there is one vector for a sentence.
         """
-        if self.name == "all":
-            chosen = layers
-        elif self.name == "top":
+        chosen: Any = layers  # numpy and Thinc have types of their own for arrays
+        if self.name == "top":
             chosen = layers[-1].copy()  # a view would keep all layers in memory
         elif self.name == "mean":
             chosen = layers.mean(0)
-        else:
-            chosen = mix(layers, np.float32(self.gamma) * mix_parameters(self.weights))
+        elif self.name == "mix":
+            chosen = mix(chosen, np.float32(self.gamma) * mix_parameters(self.weights))
         if self.sentence:
             chosen = chosen.mean(-2)
         with np.errstate(over="ignore"):  # values that are too large become infinite, and raise below
-            result = chosen.astype(self.dtype, copy=False)
+            result: Array = chosen.astype(self.dtype, copy=False)
         if self.dtype == "float16" and not np.isfinite(result).all():
             raise SettingsError(
                 "dtype is float16, but this biLM gives values beyond 65504, the largest of float16. Expected float32."
