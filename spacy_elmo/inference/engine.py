@@ -14,7 +14,7 @@ from ..kernels.calls import GATES
 from ..modules import BiLM, LstmState
 from ..modules.bilm import in_float32
 from .linear import products_of
-from .lstm import make_stack
+from .lstm import make_direction
 from .packing import (
     BOUNDARIES,
     Batch,
@@ -59,13 +59,15 @@ class Engine:
         self._input_rows = max(1, INPUT_BYTES // self._row_bytes)
         layers = bilm.lstm.weights()
         has_projection, buffers = layers[0].projection is not None, Buffers()  # the directions share them
-        self.stacks = [
-            make_stack(self.options, has_projection, dtype, self.device, buffers, self._input_rows)
+        self.directions = [
+            make_direction(self.options, has_projection, dtype, self.device, buffers, self._input_rows)
             for _ in range(DIRECTIONS)
         ]
         n_threads = torch.get_num_threads() if self.device.type == "cpu" else 1
         for layer in layers:
-            run_all([partial(stack.add, layer.direction(d)) for d, stack in enumerate(self.stacks)], n_threads)
+            run_all(
+                [partial(direction.add, layer.direction(d)) for d, direction in enumerate(self.directions)], n_threads
+            )
         named = bilm.char_cnn.named_parameters(prefix="char_cnn")
         weights = {name: in_float32(parameter.detach()) for name, parameter in named}
         encoders: list[WordEncoder] = []
@@ -81,10 +83,10 @@ class Engine:
         for d in range(DIRECTIONS):
             batch = self._batch(np.array([d]), np.array([1]))
             states = (_select(state, d, slice(None)) for state in (zero, self._first))
-            self._run_stack(d, self.words.boundary, batch, *states)
+            self._run_direction(d, self.words.boundary, batch, *states)
 
     def __repr__(self) -> str:
-        return f"Engine(LSTMs: {self.stacks[0]}, character encoder: {self.words.encoder.dtype})"
+        return f"Engine(LSTMs: {self.directions[0]}, character encoder: {self.words.encoder.dtype})"
 
     def zero_state(self, rows: int) -> LstmState:
         """Return the zero state, float32, *Shape:* (layers, 2, rows, projection_dim) and (layers, 2, rows, dim)."""
@@ -142,7 +144,7 @@ class Engine:
             @torch.no_grad()
             def part(d: int) -> None:
                 group_ends = ends and _select(ends, d, rows)
-                outputs = self._run_stack(d, encoded, batch, _select(state, d, rows), group_ends)
+                outputs = self._run_direction(d, encoded, batch, _select(state, d, rows), group_ends)
                 places = batch.packing.places
                 layer_rows = [(encoded, group_index), *((output, places) for output in outputs)]
                 fill(layers[rows], layer_rows, batch.packing.unsorted_lengths, boundary, d)
@@ -158,7 +160,7 @@ class Engine:
         first = plan_words(packing, index[packing.source], max_words, self._input_rows, self.device)
         return Batch(packing, first, plan_positions(packing, self._input_rows, self.device))
 
-    def _run_stack(
+    def _run_direction(
         self, d: int, encoded: Tensor, batch: Batch, state: LstmState, ends: LstmState | None
     ) -> list[Tensor]:
         """Run direction `d` over a batch, from states whose rows are in the caller's order. 0: forward, 1: backward."""
@@ -166,7 +168,7 @@ class Engine:
         same = all(part.stride(1) == 0 for part in state)  # one state is expanded to all rows
         packed = state if same else LstmState(*(part[:, order] for part in state))
         after = ends and LstmState(*map(torch.empty_like, packed))
-        outputs = self.stacks[d].run(encoded, batch, packed, after, d == 1)
+        outputs = self.directions[d].run(encoded, batch, packed, after, d == 1)
         for part, end in zip(ends or (), after or ()):
             part[:, order] = end
         return outputs

@@ -17,14 +17,14 @@ from .linear import PrepackedLinear, products_of, rounded
 from .packing import Batch, Buffers, Packing, Plan, in_large_pages
 
 
-def make_stack(
+def make_direction(
     options: BiLMOptions, projection: bool, dtype: torch.dtype, device: torch.device, buffers: Buffers, input_rows: int
-) -> "Stack":
-    """Return a stack that has no layers yet: compiled if this machine has compiled loops for it, else in torch.
+) -> "Direction":
+    """Return a direction that has no layers yet: compiled if this machine has loops for it, else in torch.
 
     projection: whether the layers have a projection.
     dtype: type of the weights.
-    buffers: memory that all stacks of one engine share. A thread runs one stack at a time.
+    buffers: memory that both directions of an engine share. A thread runs one of them at a time.
     input_rows: number of rows, at most, whose input sums torch computes at a time.
     """
     library = kernels.load() if device.type == "cpu" and projection else None
@@ -32,8 +32,8 @@ def make_stack(
     for kind in KINDS:
         fits = kind.operands in (dtype, torch.float32) and not any(size % kind.columns for size in sizes)
         if library is not None and fits and kernels.has(kind.name, library):
-            return CompiledStack(options, kind, dtype, library, buffers)
-    return TorchStack(options, products_of(dtype, device), buffers, input_rows)
+            return CompiledDirection(options, kind, dtype, library, buffers)
+    return TorchDirection(options, products_of(dtype, device), buffers, input_rows)
 
 
 class Axes(NamedTuple):
@@ -101,7 +101,7 @@ class _CompiledLayer(NamedTuple):
     addresses: tuple[int, ...]  # of packed and bias, which are checked once for all calls
 
 
-class CompiledStack:
+class CompiledDirection:
     """The layers of one direction with a projection, each of which is one compiled call.
 
     dtype: type of the weights. float32 weights are stored as bfloat16 as well if that loses nothing.
@@ -236,7 +236,7 @@ class _TorchLayer(NamedTuple):
     projection: PrepackedLinear | None
 
 
-class TorchStack:
+class TorchDirection:
     """The same in torch, for layers of any size on any device. The steps of the cell are compiled if that is possible.
 
     dtype: type of the matrix multiplications.
@@ -265,7 +265,7 @@ class TorchStack:
     def run(
         self, words: Tensor, batch: Batch, state: LstmState, ends: LstmState | None, backward: bool
     ) -> list[Tensor]:
-        """Run all layers over a batch, as `CompiledStack.run` does."""
+        """Run all layers over a batch, as `CompiledDirection.run` does."""
         n_positions, width = len(batch.packing.source), self.options.projection_dim
         outputs: list[Tensor] = []
         for k, layer in enumerate(self.layers):
@@ -329,4 +329,4 @@ class TorchStack:
         return hidden
 
 
-Stack = CompiledStack | TorchStack
+Direction = CompiledDirection | TorchDirection

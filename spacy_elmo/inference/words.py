@@ -20,7 +20,7 @@ from .workers import run_all
 PREFIX = "char_cnn."  # the names of the encoder's weights among the biLM's start with it
 ROWS = 128  # usual number of words
 PART = 128  # columns of a matrix in each part (see COLUMNS in linear.py)
-ROWS_OF = 16  # matrix multiplications have a multiple of this number of rows
+ROW_MULTIPLE = 16  # of the matrix multiplications
 # Default of the setting cached_words; embed and ElmoEmbedder always use it. 32 MB at the original size, 16 with en_core
 CACHED_WORDS = 16384
 # Number of words that are encoded together. Fewer are not worth a thread. More only need more memory.
@@ -143,7 +143,7 @@ class WordEncoder:
             return ids.new_zeros(0, self.options.projection_dim, dtype=torch.float32)
         # padded once for all matrix multiplications; PrepackedLinear would pad each of them
         x = pool(self.options, self._embedding, self._filters, ids, self._tables).float()
-        x = F.pad(x, (0, 0, 0, -len(ids) % ROWS_OF))
+        x = F.pad(x, (0, 0, 0, -len(ids) % ROW_MULTIPLE))
         for carry, transform in self._highways:
             x = highway_sum_in_place(x, carry(x), transform(x))
         return (x if self._projection is None else self._projection(x))[: len(ids)]

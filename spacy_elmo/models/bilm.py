@@ -117,12 +117,16 @@ def forward(
     settings: Settings = model.attrs["settings"]
     rows = rows_of(docs, settings.get_spans, once=settings.stateful)
     backprop_rows: Callable[[RowLayers], None] | None = None
-    if is_train and (settings.trainable or shim.use.tuned):
+    if is_train and (settings.trainable or shim.pipe_settings.tuned):
         row_layers, backprop_rows = _train(shim, rows)
     else:
-        cache = shim.use.cache if shim.use.cache is not None and shim.use.cache.is_open else None
+        cache = (
+            shim.pipe_settings.cache
+            if shim.pipe_settings.cache is not None and shim.pipe_settings.cache.is_open
+            else None
+        )
         chains = [row.doc for row in rows] if settings.stateful else None
-        row_layers = shim.load().run([row.words for row in rows], shim.use.max_batch_tokens, chains, cache)
+        row_layers = shim.load().run([row.words for row in rows], shim.pipe_settings.max_batch_tokens, chains, cache)
     options = shim.options
     Y = to_docs(docs, rows, row_layers, options.layers, options.width)
     # at the end, so that the docs of a batch that fails and is run again are not counted twice
@@ -240,7 +244,7 @@ def _train(shim: BiLMShim, rows: list[Row]) -> tuple[RowLayers, Callable[[RowLay
     results: RowLayers = [np.empty(0, np.float32)] * len(rows)
     outputs = []
     bilm = shim.unfreeze()
-    for batch in token_batches([len(row.words) for row in rows], shim.use.max_batch_tokens):
+    for batch in token_batches([len(row.words) for row in rows], shim.pipe_settings.max_batch_tokens):
         ids = batch_to_ids_array([rows[i].words for i in batch], bilm.options.max_characters)
         with torch.enable_grad():
             layers = bilm(torch.from_numpy(ids).to(bilm.boundary.device)).layers

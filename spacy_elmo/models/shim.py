@@ -25,7 +25,7 @@ from ..modules import Arrays, BiLM, check_files, load_arrays, load_options
 
 
 @dataclass(frozen=True)
-class Use:
+class PipeSettings:
     """What an elmo pipe decides about its biLM. A copy of the biLM is not the pipe's, so it has the defaults again."""
 
     tuned: bool = False
@@ -38,13 +38,13 @@ class BiLMShim(Shim):
     """Holds the embedder of a biLM, whose network owns the weights, and trains this network.
 
     In training, gradients may arrive after spaCy has asked for the update (see `Step` in models/listener.py). So each
-    method that needs the current weights first settles: it applies the gradients that the open training step has
-    summed. Properties change nothing.
+    method that needs the current weights first ends the open step, which applies the gradients that it has summed.
+    Properties change nothing.
 
     The files are read when weights are first needed. A saved pipeline contains its weights and never reads them.
 
-    use: what the elmo pipe decides that has this biLM.
-    end_step: what ends the open training step and applies its gradients; None: no step is open.
+    pipe_settings: those of the elmo pipe that has this biLM.
+    end_step: ends the open step; None: there is none.
     truncated: counts the tokens that have more bytes than the biLM reads.
     """
 
@@ -64,7 +64,7 @@ class BiLMShim(Shim):
         dtype_of(precision, self._device)
         self.options_file, self.weight_file, self.bilm = options_file, weight_file, bilm
         self.precision, self.cached_words = precision, cached_words
-        self.use = Use()
+        self.pipe_settings = PipeSettings()
         self.truncated = TruncatedWords("the n of model.shims[0].truncated")
         self._embedder: Embedder | None = None  # None: the files have not been read
         self.end_step: Callable[[], None] | None = None
@@ -77,26 +77,23 @@ class BiLMShim(Shim):
         return load_options(self.options_file, self.bilm) if embedder is None else embedder.options
 
     def load(self) -> Embedder:
-        """Return the embedder. Read the files if there is none. Settles. Raises ElmoError if they can't be used."""
+        """Return the embedder. Read the files if there is none; raises ElmoError if they can't be used."""
         with self._lock:
-            self._settle()
-            if self._embedder is None:
-                self.set_weights(*load_arrays(self.options_file, self.weight_file, self.bilm))
-            assert self._embedder is not None
-            return self._embedder
+            self._end_open_step()
+            return self._embedder or self.set_weights(*load_arrays(self.options_file, self.weight_file, self.bilm))
 
     def to_arrays(self) -> Arrays:
-        """Return copies of the current weights by parameter name. Settles."""
+        """Return copies of the current weights by parameter name."""
         with self._lock:
             return self.load().bilm.to_arrays()
 
     def compute_fingerprint(self) -> str:
-        """Return a digest of options and weights. Settles."""
+        """Return a digest of options and weights."""
         with self._lock:
             return self.load().fingerprint
 
     def unfreeze(self) -> BiLM:
-        """Return the network, to train it. Settles.
+        """Return the network, to train it.
 
         A new engine is made after `finish_update`, `use_params` and `from_bytes`, but not after other changes of the
         network.
@@ -104,14 +101,14 @@ class BiLMShim(Shim):
         with self._lock:
             return self.load().network()
 
-    def _settle(self) -> None:
+    def _end_open_step(self) -> None:
         if self.end_step is not None:
             self.end_step()
 
     def finish_update(self, optimizer: Optimizer) -> None:
-        """Apply the gradients that backprop has summed, and clear them. Settles."""
+        """Apply the gradients that backprop has summed, and clear them."""
         with self._lock:
-            self._settle()
+            self._end_open_step()
             if self._embedder is not None:  # else it has never been run, so there are no gradients
                 self._update(self._embedder, optimizer)
 
@@ -134,7 +131,7 @@ class BiLMShim(Shim):
                 if of_thinc and name.endswith("bias"):
                     optimizer.L2 = 0.0
                 try:
-                    updated, _ = optimizer(key, weights, gradient, lr_scale=self.use.learn_rate_factor)
+                    updated, _ = optimizer(key, weights, gradient, lr_scale=self.pipe_settings.learn_rate_factor)
                 finally:
                     if of_thinc:
                         optimizer.L2 = l2
@@ -146,7 +143,7 @@ class BiLMShim(Shim):
     def use_params(self, params: Mapping[tuple[int, str], Any]) -> Iterator[None]:
         """Use other weights for a while, such as an optimizer's averages, by (id of a shim, parameter name)."""
         own = {name for owner, name in params if owner == self.id}
-        # another layer may have the same id: layers and shims are counted apart, both from 1
+        # another layer may have the same id: layers and shims are counted separately, both from 1
         names = own & expected_parameters(self.options, own).keys() if own and self._embedder is not None else set()
         if not names:
             yield
@@ -167,16 +164,16 @@ class BiLMShim(Shim):
             assign(before)
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        """Move the weights to the CPU (device_type "cpu") or to the GPU with this number ("gpu"). Settles."""
+        """Move the weights to the CPU (device_type "cpu") or to the GPU with this number ("gpu")."""
         with self._lock:
-            self._settle()
+            self._end_open_step()
             self._device = torch.device("cpu" if device_type == "cpu" else f"cuda:{device_id}")
             if self._embedder is not None:
                 bilm, dtype = self._embedder.bilm.to(self._device), dtype_of(self.precision, self._device)
                 self._embedder = Embedder(bilm, dtype, self.cached_words)
 
     def to_bytes(self) -> bytes:
-        """Return options and weights in msgpack, those in float16 that it has exactly. Settles."""
+        """Return options and weights in msgpack, those in float16 that it has exactly."""
         with self._lock:
             bilm = self.load().bilm
             arrays = {name: in_float16(array) for name, array in bilm.to_arrays().items()}
@@ -188,14 +185,15 @@ class BiLMShim(Shim):
         self.set_weights(*read_saved(bytes_data))
         return self
 
-    def set_weights(self, options: BiLMOptions, arrays: Arrays) -> None:
-        """Replace the biLM by another one, of any sizes. The arrays belong to it from then on."""
+    def set_weights(self, options: BiLMOptions, arrays: Arrays) -> Embedder:
+        """Replace the biLM by another one, of any sizes, and return it. The arrays belong to it from then on."""
         dtype = dtype_of(self.precision, self._device)
         with self._lock:
             self._embedder = Embedder.from_arrays(options, arrays, dtype, self._device, self.cached_words)
+            return self._embedder
 
     def copy(self) -> "BiLMShim":
-        """Return a copy with a new id, by which an optimizer distinguishes their states. Settles."""
+        """Return a copy with a new id, by which an optimizer distinguishes their states."""
         other = copy.deepcopy(self)
         with Shim.global_id_lock:
             Shim.global_id += 1
@@ -205,7 +203,8 @@ class BiLMShim(Shim):
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             self.load()  # a pickle contains the weights, as the result of to_bytes does
-            return self.__dict__ | {"end_step": None, "use": Use()}  # a copy has no part in the open step
+            # a copy has no part in the open step
+            return self.__dict__ | {"end_step": None, "pipe_settings": PipeSettings()}
 
 
 def read_saved(data: object) -> tuple[BiLMOptions, Arrays]:

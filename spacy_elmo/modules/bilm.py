@@ -1,4 +1,4 @@
-"""The bidirectional language model: character CNN and two stacks of LSTM layers, with the outputs of all layers."""
+"""The bidirectional language model: character CNN and LSTM layers in two directions, with the outputs of all layers."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

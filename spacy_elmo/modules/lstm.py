@@ -55,7 +55,7 @@ class LstmLayer(nn.Module):
 
 
 class BiLstm(nn.Module):
-    """The stack of LSTM layers of both directions.
+    """The LSTM layers of both directions.
 
     projection: whether the cells' outputs are projected; None: only if dim != projection_dim.
     """
@@ -125,7 +125,7 @@ def scan_layers(
     scans: Sequence[LayerScan] | None = None,
     drop: Callable[[Tensor], Tensor] | None = None,
 ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """Run a stack of layers over a window of steps.
+    """Run all layers over a window of steps.
 
     layers: the weights of each layer, for these directions.
     x: *Shape:* (directions, steps, batch, projection_dim), the input of the first layer. Each direction is in the order

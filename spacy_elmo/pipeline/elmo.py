@@ -36,7 +36,7 @@ from ..inference import LayerCache
 from ..inference.packing import trim
 from ..models.bilm import load_model
 from ..models.listener import Replacement, Step, link_of, listeners_in
-from ..models.shim import Use, bilm_shims, refusing_damage
+from ..models.shim import PipeSettings, bilm_shims, refusing_damage
 from ..models.types import BiLMModel, is_number
 from ..modules.loading import OPTIONS, card_language, find_bilm
 from .attributes import DocLayers, annotate, hold, mix_parameters, register, set_vector_hooks
@@ -98,7 +98,7 @@ class ElmoPipe(TrainablePipe):
         self.upstream.model, self.upstream.tuned = self.model, not self.frozen
         for shim in bilm_shims(self.model):
             shim.truncated.where = f"the pipe's n_truncated: nlp.get_pipe({self.name!r}).n_truncated"
-            shim.use = Use(
+            shim.pipe_settings = PipeSettings(
                 tuned=not self.frozen,
                 learn_rate_factor=self.learn_rate_factor,
                 max_batch_tokens=self.max_batch_tokens,

@@ -1,4 +1,4 @@
-"""BiLMs of many sizes, and each kind of stack."""
+"""BiLMs of many sizes, and each kind of LSTM layers."""
 
 from __future__ import annotations
 

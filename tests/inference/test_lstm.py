@@ -10,7 +10,7 @@ from stack_cases import LENGTHS, OPTIONS, allow, bilm_with, sentences_of
 
 from spacy_elmo import kernels
 from spacy_elmo.inference import Engine
-from spacy_elmo.inference.lstm import KINDS, CompiledStack, TorchStack
+from spacy_elmo.inference.lstm import KINDS, CompiledDirection, TorchDirection
 from spacy_elmo.modules import BiLM, LstmState
 
 CHANGES: list[dict[str, object]] = [
@@ -72,7 +72,7 @@ def test_bfloat16_of_all_kinds(changes: dict[str, object], kind: str, monkeypatc
     allow(kind, monkeypatch)
     bilm = bilm_with(**changes)
     fast = Engine(bilm, torch.bfloat16)
-    assert all(isinstance(stack, CompiledStack) for stack in fast.stacks)
+    assert all(isinstance(direction, CompiledDirection) for direction in fast.directions)
     check(bilm, fast, LENGTHS[5], 0.02)
 
 
@@ -94,7 +94,7 @@ def test_bfloat16_is_as_near_as_torch(kind: str, monkeypatch: pytest.MonkeyPatch
     allow(None, monkeypatch)
     monkeypatch.setattr("spacy_elmo.inference.linear.has_bfloat16", lambda device: True)
     fast = Engine(bilm, torch.bfloat16)
-    assert all(isinstance(stack, TorchStack) for stack in fast.stacks)
+    assert all(isinstance(direction, TorchDirection) for direction in fast.directions)
     plain = relative(np.concatenate(fast.run(sentences), 1), exact)
     assert 1e-4 < compiled < 1.33 * plain
 
@@ -114,7 +114,7 @@ def test_sizes_that_compiled_calls_do_not_take(
     fast = Engine(bilm, torch.bfloat16)
     multiple = {"amx": 64, "avx2": 16, "neon": 16}.get(kind, 32)
     takes = not any(size % multiple for size in changes.values())
-    assert all(isinstance(stack, CompiledStack if takes else TorchStack) for stack in fast.stacks)
+    assert all(isinstance(direction, CompiledDirection if takes else TorchDirection) for direction in fast.directions)
     check(bilm, fast, LENGTHS[5], 0.02)
 
 
@@ -155,7 +155,9 @@ def test_float32(changes: dict[str, object], kind: str, monkeypatch: pytest.Monk
         monkeypatch.setattr("spacy_elmo.inference.lstm.loops", lambda tensor: None)
     bilm = bilm_with(**changes)
     fast = Engine(bilm)
-    assert all(isinstance(stack, CompiledStack if is_compiled else TorchStack) for stack in fast.stacks)
+    assert all(
+        isinstance(direction, CompiledDirection if is_compiled else TorchDirection) for direction in fast.directions
+    )
     for lengths in LENGTHS:
         check(bilm, fast, lengths, 2e-6)
 

@@ -15,7 +15,7 @@ from spacy_elmo.formats import batch_to_ids_array, read_options, read_weights
 from spacy_elmo.inference import Engine
 from spacy_elmo.models import bilm
 from spacy_elmo.models.bilm import build_bilm, rows_of, to_docs, to_rows
-from spacy_elmo.models.shim import BiLMShim, Use
+from spacy_elmo.models.shim import BiLMShim, PipeSettings
 from spacy_elmo.models.span_getters import build_whole_doc, build_windows
 from spacy_elmo.modules import BiLM
 
@@ -46,7 +46,7 @@ def test_predict_equals_the_module() -> None:
 
 def test_training_adds_the_gradients_of_one_torch_graph() -> None:
     model = build_bilm(**FILES, get_spans=build_whole_doc(), trainable=True)
-    model.shims[0].use = Use(max_batch_tokens=5)  # so that the docs run in two batches
+    model.shims[0].pipe_settings = PipeSettings(max_batch_tokens=5)  # so that the docs run in two batches
     layers, backprop = model.begin_update(docs())
     rng = np.random.default_rng(0)
     gradients = [rng.normal(size=y.shape).astype("f") for y in layers]
@@ -114,7 +114,7 @@ def test_batches_have_no_more_words_than_the_pipe_permits(way: str, monkeypatch:
     results = []
     for most in (8192, 3):
         batches.clear()
-        model.shims[0].use = Use(max_batch_tokens=most)
+        model.shims[0].pipe_settings = PipeSettings(max_batch_tokens=most)
         results.append(model.begin_update(docs())[0] if way == "trained" else model.predict(docs()))
         assert sorted(batches) == ([[1, 2, 5]] if most == 8192 else [[1, 2], [5]])
     for a, b in zip(*results):
@@ -123,8 +123,8 @@ def test_batches_have_no_more_words_than_the_pipe_permits(way: str, monkeypatch:
 
 def test_a_copy_that_leaves_its_pipe_has_the_settings_of_its_config() -> None:
     model = pipeline(frozen=False, max_batch_tokens=10).get_pipe("elmo").model  # type: ignore[attr-defined]
-    assert model.shims[0].use == Use(tuned=True, learn_rate_factor=0.1, max_batch_tokens=10)
-    assert model.copy().shims[0].use == Use()
+    assert model.shims[0].pipe_settings == PipeSettings(tuned=True, learn_rate_factor=0.1, max_batch_tokens=10)
+    assert model.copy().shims[0].pipe_settings == PipeSettings()
 
 
 def test_docs_own_their_layers() -> None:

@@ -101,7 +101,7 @@ def test_threads_get_one_engine() -> None:
     assert len(set(map(id, found))) == 1
 
 
-def test_only_methods_settle() -> None:
+def test_only_methods_end_open_step() -> None:
     """A property changes nothing; whatever needs current weights first applies what a step has gathered."""
     shim, calls = BiLMShim(*FILES), []
     shim.end_step = lambda: calls.append(1)

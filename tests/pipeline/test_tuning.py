@@ -374,7 +374,7 @@ def test_one_listener_in_two_places() -> None:
     model = spacy.registry.resolve({"m": elmo_block()})["m"]
     pipe.add_listener(model.layers[0], "component")
     pipe.update([Example(doc, doc.copy()) for doc in docs])
-    parameters = list(shim_of(nlp)._embedder.bilm.parameters())  # looked at without settling
+    parameters = list(shim_of(nlp)._embedder.bilm.parameters())  # as they stand: the step is still open
     before = [parameter.detach().clone() for parameter in parameters]
     pipe.finish_update(SGD(1.0, grad_clip=0.0, L2=0.0))
     results = [model.begin_update(docs) for _ in range(2)]
