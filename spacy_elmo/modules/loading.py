@@ -175,17 +175,6 @@ def load_options(options_file: File | None = None, bilm: File | None = None) -> 
         return read_options(embedded_files()[0] if options_file is None else options_file)
 
 
-def find_files(
-    options_file: File | None = None, weight_file: File | None = None, bilm: File | None = None
-) -> tuple[BiLMOptions, Path]:
-    """Return the options and the path of the weights, which are not read, as `load_arrays` finds them."""
-    options = load_options(options_file, bilm)
-    if bilm is not None:
-        weight_file = _folder_of(bilm, WEIGHTS) / WEIGHTS
-    with _naming("weight_file", weight_file, bilm):
-        return options, existing_file(weight_file or embedded_files()[1], "the weights.hdf5 of a biLM", WeightsError)
-
-
 def load_arrays(
     options_file: File | None = None, weight_file: File | None = None, bilm: File | None = None
 ) -> tuple[BiLMOptions, Arrays]:
@@ -198,8 +187,11 @@ def load_arrays(
     """
     kernels.allows("amx")  # raises if SPACY_ELMO_ISA has an unknown value
     check_files(options_file, weight_file, bilm)
-    options, path = find_files(options_file, weight_file, bilm)
+    options = load_options(options_file, bilm)
+    if bilm is not None:
+        weight_file = _folder_of(bilm, WEIGHTS) / WEIGHTS
     with _naming("weight_file", weight_file, bilm):
+        path = existing_file(weight_file or embedded_files()[1], "the weights.hdf5 of a biLM", WeightsError)
         arrays = read_weights(path, options)
     if (weight_file or bilm) and bilm != EMBEDDED:
         warn_of_other_options(options, path)
