@@ -110,14 +110,18 @@ def load() -> ctypes.CDLL | None:
         return None
     path = library_path()
     library = None if path is None else open_library(path)
-    if library is None:  # no compiler, or as after `git pull` in a clone
-        found = "was installed without its compiled loops"
-        if path is not None:
-            found = f"can't use its compiled loops: {path} was built from other sources, or is damaged"
+    if library is None:
         warnings.warn(
-            f"spacy_elmo {found}. torch does their work, several times slower. {REBUILD}", LoopsWarning, stacklevel=2
+            f"the compiled loops were {_why_missing()}. torch does their work, several times slower. {REBUILD}",
+            LoopsWarning,
+            stacklevel=2,
         )
     return library
+
+
+def _why_missing() -> str:
+    path = library_path()  # there is none without a compiler; it is of other sources after `git pull` in a clone
+    return "not built" if path is None else f"built from other sources, or are damaged: {path}"
 
 
 def allows(name: str) -> bool:
@@ -151,10 +155,5 @@ def loops_state() -> State:
     library = load()
     if library is not None:
         return State(True, "", tuple(title for name, (title, _) in INSTRUCTION_SETS.items() if has(name, library)))
-    if os.environ.get(SWITCH) == "0":
-        reason = f"switched off by {SWITCH}=0"
-    elif library_path() is None:
-        reason = f"not built. {REBUILD}"
-    else:
-        reason = f"built from other sources, or damaged. {REBUILD}"
-    return State(False, reason, ())
+    is_off = os.environ.get(SWITCH) == "0"
+    return State(False, f"switched off by {SWITCH}=0" if is_off else f"{_why_missing()}. {REBUILD}", ())

@@ -4,19 +4,27 @@
 
 EXPORT const char *fingerprint(void) { return FINGERPRINT; }
 
+EXPORT int has_neon(void) {
+#ifdef COMPILES_NEON
+    return 1;
+#else
+    return 0;
+#endif
+}
+
 #ifdef COMPILES_X86
-static int supports_avx2(void) {
+EXPORT int has_avx2(void) {
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
-static int supports_avx512(void) {
+EXPORT int has_avx512(void) {
     __builtin_cpu_init();
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 #else
-static int supports_avx2(void) { return 0; }
-static int supports_avx512(void) { return 0; }
+EXPORT int has_avx2(void) { return 0; }
+EXPORT int has_avx512(void) { return 0; }
 #endif
 
 #ifdef COMPILES_BF16
@@ -27,35 +35,18 @@ static int supports_avx512(void) { return 0; }
 #define ARCH_REQ_XCOMP_PERM 0x1023 /* from Linux 5.16 on: a process must ask for permission to use tiles */
 #define XFEATURE_XTILEDATA 18
 
-static int supports_bf16(void) { return supports_avx512() && __builtin_cpu_supports("avx512bf16"); }
-
-static int supports_amx(void) {
-    unsigned a, b, c, d;
-    const unsigned needed = 1u << 22 | 1u << 24; /* AMX-BF16, AMX-TILE */
-    if (!supports_bf16() || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
-    return (d & needed) == needed && syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
-}
-#else
-static int supports_bf16(void) { return 0; }
-static int supports_amx(void) { return 0; }
-#endif
-
-EXPORT int has_neon(void) {
-#ifdef COMPILES_NEON
-    return 1;
-#else
-    return 0;
-#endif
-}
-
-EXPORT int has_avx2(void) { return supports_avx2(); }
-
-EXPORT int has_avx512(void) { return supports_avx512(); }
-
-EXPORT int has_avx512_bf16(void) { return supports_bf16(); }
+EXPORT int has_avx512_bf16(void) { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
 
 EXPORT int has_amx(void) {
     static int answer = -1; /* remembered: asking is slow in a virtual machine; all threads get the same answer */
-    if (answer < 0) answer = supports_amx();
+    unsigned a, b, c, d;
+    const unsigned needed = 1u << 22 | 1u << 24; /* AMX-BF16, AMX-TILE */
+    if (answer < 0)
+        answer = has_avx512_bf16() && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & needed) == needed &&
+                 syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
     return answer;
 }
+#else
+EXPORT int has_avx512_bf16(void) { return 0; }
+EXPORT int has_amx(void) { return 0; }
+#endif
