@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from bilm_cases import bilm_of, random_datasets
-from stack_cases import LENGTHS, OPTIONS, bilm_with, sentences_of
+from engine_cases import LENGTHS, OPTIONS, bilm_with, sentences_of
 
 from spacy_elmo.errors import WeightsError
 from spacy_elmo.inference import Embedder, Engine, LayerCache

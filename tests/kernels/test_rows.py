@@ -29,38 +29,37 @@ def steps(width: int, everything: bool = False) -> Iterator[tuple[int, Tensor, T
         yield number, rows, torch.from_numpy(rng.normal(size=(n, width)).astype(np.float32))
 
 
-def adam(width: int) -> list[Tensor]:
+def updated(kind: str, width: int) -> list[Tensor]:
+    """The table and the moments after all steps."""
     weight = table(width)
-    updates = AdamRows(weight, 0.9, 0.99, EPSILON)
+    updates = AdamRows(weight, 0.9, 0.99, EPSILON) if kind == "adam" else AdagradRows(weight, 1.0)
     for number, rows, d_rows in steps(width):
         updates.update(rows, d_rows, RATE, number)
     return [weight, *updates.state().values()]
 
 
-def adagrad(width: int) -> list[Tensor]:
-    weight = table(width)
-    updates = AdagradRows(weight, 1.0)
-    for number, rows, d_rows in steps(width):
-        updates.update(rows, d_rows, RATE, number)
-    return [weight, *updates.state().values()]
-
-
-def by_torch(optimizer: torch.optim.Optimizer, weight: Tensor, width: int) -> None:
+def updated_by_torch(kind: str, width: int) -> list[Tensor]:
+    weight = table(width).requires_grad_()
+    optimizer: torch.optim.Optimizer
+    if kind == "adam":
+        optimizer = torch.optim.SparseAdam([weight], lr=RATE, betas=(0.9, 0.99), eps=EPSILON)
+    else:
+        optimizer = torch.optim.Adagrad([weight], lr=RATE, initial_accumulator_value=1.0)
     with torch.sparse.check_sparse_tensor_invariants(True):  # torch warns unless it is told
         for _, rows, d_rows in steps(width):
             weight.grad = torch.sparse_coo_tensor(rows[None], d_rows, weight.shape)
             optimizer.step()
+    names = ("exp_avg", "exp_avg_sq") if kind == "adam" else ("sum",)
+    return [weight.detach(), *(optimizer.state[weight][name] for name in names)]
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.usefixtures("cell")
-def test_adam_is_sparse_adam(width: int) -> None:
-    weight = table(width).requires_grad_()
-    optimizer = torch.optim.SparseAdam([weight], lr=RATE, betas=(0.9, 0.99), eps=EPSILON)
-    by_torch(optimizer, weight, width)
-    expected = [weight.detach(), optimizer.state[weight]["exp_avg"], optimizer.state[weight]["exp_avg_sq"]]
-    for got, wanted in zip(adam(width), expected, strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-6)
+@pytest.mark.parametrize("kind", ["adam", "adagrad"])
+def test_updates_are_torchs(twice: Callable, kind: str, width: int) -> None:
+    compiled, plain = twice(lambda: updated(kind, width))
+    for got, other, expected in zip(compiled, plain, updated_by_torch(kind, width), strict=True):
+        torch.testing.assert_close(got, other, rtol=2e-6, atol=1e-6)
+        torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.usefixtures("cell")
@@ -74,24 +73,6 @@ def test_adam_on_all_rows_is_adam() -> None:
         same.grad = torch.zeros_like(same).index_copy_(0, rows, d_rows)
         optimizer.step()
     torch.testing.assert_close(weight, same.detach(), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.usefixtures("cell")
-def test_adagrad_is_torchs(width: int) -> None:
-    weight = table(width).requires_grad_()
-    optimizer = torch.optim.Adagrad([weight], lr=RATE, initial_accumulator_value=1.0)
-    by_torch(optimizer, weight, width)
-    expected = [weight.detach(), optimizer.state[weight]["sum"]]
-    for got, wanted in zip(adagrad(width), expected, strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("run", [adam, adagrad])
-def test_compiled_equals_torch(twice: Callable, run: Callable[[int], list[Tensor]], width: int) -> None:
-    for got, expected in zip(*twice(lambda: run(width)), strict=True):
-        torch.testing.assert_close(got, expected, rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.usefixtures("cell")

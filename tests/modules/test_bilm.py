@@ -118,15 +118,17 @@ def test_character_ids(reference: Golden) -> None:
 
 @pytest.mark.usefixtures("cell")
 def test_golden_zero_state(reference: Golden) -> None:
+    """Alone and in one batch; layer 0 is the word vectors twice."""
+    together = run(reference.bilm, reference.sentences)[0]
     for i, sentence in enumerate(reference.sentences):
-        (layers,), _ = run(reference.bilm, [sentence])
-        assert layers.dtype == np.float32
-        assert largest_difference(layers, reference.expected[f"zero_state/{i}"]) <= 1e-5
-
-
-def test_zero_state_in_one_batch(reference: Golden) -> None:
-    for i, layers in enumerate(run(reference.bilm, reference.sentences)[0]):
-        assert largest_difference(layers, reference.expected[f"zero_state/{i}"]) <= 1e-5
+        (alone,), _ = run(reference.bilm, [sentence])
+        assert alone.dtype == np.float32
+        for layers in (alone, together[i]):
+            assert largest_difference(layers, reference.expected[f"zero_state/{i}"]) <= 1e-5
+    width = reference.bilm.options.projection_dim
+    expected = reference.expected["word_emb"][0, : len(reference.sentences[0])]
+    assert largest_difference(together[0][0, :, :width], expected) <= 1e-5
+    np.testing.assert_array_equal(together[0][0, :, :width], together[0][0, :, width:])
 
 
 @pytest.mark.usefixtures("cell")
@@ -136,14 +138,6 @@ def test_golden_carried_state(reference: Golden) -> None:
         rows, state = run(reference.bilm, batch, state)
         for row, layers in enumerate(rows):
             assert largest_difference(layers, reference.expected[f"carried_state/{number}/{row}"]) <= 1e-5
-
-
-def test_word_emb(reference: Golden) -> None:
-    layers = run(reference.bilm, reference.sentences)[0][0]
-    width = reference.bilm.options.projection_dim
-    expected = reference.expected["word_emb"][0, : len(reference.sentences[0])]
-    assert largest_difference(layers[0, :, :width], expected) <= 1e-5
-    np.testing.assert_array_equal(layers[0, :, :width], layers[0, :, width:])
 
 
 @pytest.mark.parametrize("name", GOLDEN_NAMES)
@@ -161,16 +155,6 @@ def test_tiny_top_layer(tiny_fixture: Path) -> None:
         rows, state = run(bilm, sentences, state or bilm.lstm.zero_state(3))
         for layers, top in zip(rows, expected, strict=True):
             assert top is None or largest_difference(layers[-1], top) <= 2e-6
-
-
-def test_tiny_top_layer_by_the_numpy_reference(tiny_fixture: Path) -> None:
-    plain = NumpyBiLM(bilm_in(tiny_fixture, TINY_WEIGHTS).options, datasets_in(tiny_fixture / TINY_WEIGHTS))
-    state = plain.zero_state()
-    for (sentence, *_), (top, *_) in list(tiny_batches(tiny_fixture))[:3]:
-        result = plain.run(sentence, state)
-        assert top is not None
-        assert largest_difference(result.layers[-1], top) <= 2e-6
-        state = result.end
 
 
 def test_tiny_word_vectors(tiny_fixture: Path) -> None:

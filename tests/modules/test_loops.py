@@ -18,19 +18,16 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     triton_trial.triton_kernels.cache_clear()
 
 
-def test_no_kernels_on_the_cpu() -> None:
-    assert kernels(torch.device("cpu")) is None
-
-
-def test_no_kernels_without_triton(fresh: pytest.MonkeyPatch) -> None:
-    fresh.setattr(triton_trial, "find_spec", lambda _: None)
-    assert kernels(torch.device("cuda", 0)) is None
-
-
-def test_no_kernels_on_an_old_gpu(fresh: pytest.MonkeyPatch) -> None:
-    fresh.setattr(triton_trial, "find_spec", lambda _: object())
-    fresh.setattr(torch.cuda, "get_device_capability", lambda _: (6, 1))
-    assert kernels(torch.device("cuda", 0)) is None
+@pytest.mark.parametrize(
+    ("device", "triton", "capability"),
+    [("cpu", object(), (9, 0)), ("cuda:0", None, (9, 0)), ("cuda:0", object(), (6, 1))],
+)
+def test_no_kernels_on_the_cpu_without_triton_or_on_an_old_gpu(
+    device: str, triton: object, capability: tuple[int, int], fresh: pytest.MonkeyPatch
+) -> None:
+    fresh.setattr(triton_trial, "find_spec", lambda _: triton)
+    fresh.setattr(torch.cuda, "get_device_capability", lambda _: capability)
+    assert kernels(torch.device(device)) is None
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the GPU 9 is asked for, which must not be there")

@@ -194,9 +194,6 @@ def test_bad_settings() -> None:
         ScalarMix(3, dropout=1.0)
     with pytest.raises(SettingsError, match=r"got 3 layers\. Expected 2"):
         ScalarMix(2)(random_layers().float())
-
-
-def test_parameters_that_are_not_finite() -> None:
     for value in (float("nan"), float("inf")):
         with pytest.raises(SettingsError, match="Expected finite numbers"):
             ScalarMix(2, initial_scalar_parameters=[value, 0.0])
