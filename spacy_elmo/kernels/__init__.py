@@ -112,7 +112,8 @@ def load() -> ctypes.CDLL | None:
     library = None if path is None else open_library(path)
     if library is None:
         warnings.warn(
-            f"the compiled loops were {_why_missing()}. torch does their work, several times slower. {REBUILD}",
+            f"spacy_elmo's compiled loops were {_why_missing()}. torch does their work, several times slower. "
+            f"{REBUILD}",
             LoopsWarning,
             stacklevel=2,
         )

@@ -16,7 +16,7 @@ from thinc.types import Floats3d
 from ..errors import SettingsError, check_whole, shown
 from ..formats.characters import batch_to_ids_array
 from ..inference import CACHED_WORDS, Precision, token_batches
-from .shim import BiLMShim, read_saved, refusing_damage
+from .shim import BiLMShim, read_saved
 from .span_getters import build_sentences
 from .types import BiLMModel, SpanGetter
 
@@ -268,19 +268,18 @@ def _train(shim: BiLMShim, rows: list[Row]) -> tuple[RowLayers, Callable[[RowLay
 def load_model(model: BiLMModel, data: object) -> None:
     """Load what model.to_bytes() returned: a biLM of any width, or a user's own model of the same layers.
 
-    Raises ElmoError if it can't be used (WeightsError if it is damaged or of another model); a biLM stays as it was.
+    Call it in `refusing_damage`: damaged data raise errors of any class. A biLM then stays as it was.
     """
-    with refusing_damage():
-        content = srsly.msgpack_loads(data)
-        if model.name != NAME:
-            if not model.can_from_dict(content, strict=False):
-                raise ValueError("it is of a model with other layers")
-            model.from_dict(content)
-            return
-        message = content["shims"][0][0]
-        options, arrays = read_saved(message)
-        node = {"index": 0, "name": NAME, "dims": {"nO": options.width}, "refs": {}}
-        if content != {"nodes": [node], "attrs": [{}], "params": [{}], "shims": [[message]]}:
-            raise ValueError("it is no model of a biLM")
-        _shim(model).set_weights(options, arrays)
-        model.set_dim("nO", options.width, force=True)
+    content = srsly.msgpack_loads(data)
+    if model.name != NAME:
+        if not model.can_from_dict(content, strict=False):
+            raise ValueError("it is of a model with other layers")
+        model.from_dict(content)
+        return
+    message = content["shims"][0][0]
+    options, arrays = read_saved(message)
+    node = {"index": 0, "name": NAME, "dims": {"nO": options.width}, "refs": {}}
+    if content != {"nodes": [node], "attrs": [{}], "params": [{}], "shims": [[message]]}:
+        raise ValueError("it is no model of a biLM")
+    _shim(model).set_weights(options, arrays)
+    model.set_dim("nO", options.width, force=True)

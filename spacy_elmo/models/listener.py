@@ -88,7 +88,7 @@ def forward(
             )
     step = None
     if upstream is not None:
-        _know_bilm(model, upstream, is_train)
+        _compare_bilm(model, upstream, is_train)
         if not is_train:  # in training a component may predict after its update
             for doc in docs:
                 upstream.release(doc, link.id)
@@ -157,7 +157,7 @@ def _no_pipe(link: "Link") -> NotEmbeddedError:
     )
 
 
-def _know_bilm(model: BiLMModel, upstream: "Upstream", is_train: bool) -> None:
+def _compare_bilm(model: BiLMModel, upstream: "Upstream", is_train: bool) -> None:
     """Store in training which biLM the layers came from. In prediction warn of another one, once for each linking."""
     link = link_of(model)
     if is_train:
@@ -207,8 +207,8 @@ class Link:
 
     def only_upstream(self) -> "Upstream | None":
         """Return `upstream`. Raises SettingsError if the listener asks for "*" and there are several elmo pipes."""
-        if self.upstream is not None and self.name == "*" and self.upstream.rivals:
-            names = ", ".join(map(repr, (*self.upstream.rivals, self.upstream.name)))
+        if self.upstream is not None and self.name == "*" and self.upstream.earlier:
+            names = ", ".join(map(repr, (*self.upstream.earlier, self.upstream.name)))
             raise SettingsError(
                 f'upstream is "*", but there are several elmo pipes before this component: {names}. Set '
                 "upstream in its spacy-elmo.Listener.v1 to one of these names."
@@ -235,7 +235,7 @@ class Upstream(ABC):
         self.name, self.attr = name, attr
         self.model: BiLMModel | None = model  # None in a copy that was made without the pipe
         self.tuned = False  # whether the pipe trains the biLM
-        self.rivals: list[str] = []  # names of the elmo pipes before this one, which make "*" ambiguous
+        self.earlier: list[str] = []  # names of the elmo pipes before this one, which make "*" ambiguous
         # of the listeners that the pipe feeds, also in disabled components; of those that know whose layers they get
         self.links: WeakSet[Link] = WeakSet()
         self.compared: WeakSet[Link] = WeakSet()
@@ -274,7 +274,7 @@ class Upstream(ABC):
         """Return a digest of the biLM's weights; "" if the model is not a BiLM."""
         return "" if self.shim is None else self.shim.compute_fingerprint()
 
-    def name_weights(self, listeners: Iterable[BiLMModel]) -> None:
+    def store_fingerprint(self, listeners: Iterable[BiLMModel]) -> None:
         """Store the fingerprint of tuned weights in the listeners that were trained on them, before they are saved."""
         for listener in listeners:
             if self.tuned and not listener.attrs["bilm"]:  # else its component is frozen: it knows earlier weights

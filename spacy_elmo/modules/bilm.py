@@ -1,5 +1,6 @@
 """The bidirectional language model: character CNN and LSTM layers in two directions, with the outputs of all layers."""
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -67,9 +68,28 @@ class BiLM(nn.Module):
         return {name: in_float32(tensor.detach()).cpu().numpy().copy() for name, tensor in self.state_dict().items()}
 
     def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Initialise for training. generator: None: torch's default generator."""
-        self.char_cnn.reset_parameters(generator)
-        self.lstm.reset_parameters(generator)
+        """Initialise as bilm-tf does, but filters before relu with a range of ±0.1, which is twice bilm-tf's.
+
+        With the carry bias of -2 a highway layer passes most of its input on unchanged.
+
+        generator: None: torch's default generator.
+        """
+        for name, parameter in self.named_parameters():
+            of_encoder, shape = name.startswith("char_cnn."), parameter.shape
+            if name.endswith("bias"):
+                nn.init.constant_(parameter, -2.0 if ".carry." in name else 0.0)
+            elif ".embedding." in name:
+                nn.init.uniform_(parameter, -1.0, 1.0, generator=generator)
+                parameter.data[0].zero_()  # the mask
+            elif ".convolutions." in name and self.options.activation == "relu":
+                nn.init.uniform_(parameter, -0.1, 0.1, generator=generator)
+            elif of_encoder:
+                nn.init.normal_(parameter, 0.0, math.sqrt(1.0 / shape[1:].numel()), generator=generator)
+            else:
+                # Glorot, TensorFlow's default. In bilm-tf's files the weights of input and state are one matrix, W_0
+                inputs = shape[1] if name.endswith("projection") else 2 * shape[1]
+                bound = math.sqrt(6.0 / (inputs + shape[2]))
+                nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
     def train_from_top(self, parts: int) -> None:
         """Let training change only the topmost parts: each LSTM layer is one, the character encoder the lowest."""

@@ -1,7 +1,6 @@
 """Character CNN: from the characters of a word to its vector, which does not depend on the context."""
 
 import ctypes
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,28 +37,6 @@ class CharCnn(nn.Module):
         self.highways = nn.ModuleList(Highway(options.n_filters) for _ in range(options.n_highway))
         self.projection = nn.Linear(options.n_filters, options.projection_dim) if char_projection else None
 
-    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Initialise as bilm-tf does, but filters before relu with a range of ±0.1, which is twice bilm-tf's."""
-        nn.init.uniform_(self.embedding.weight, -1.0, 1.0, generator=generator)
-        with torch.no_grad():
-            self.embedding.weight[0].zero_()
-        for convolution, (width, _) in zip(self.convolutions, self.options.filters):
-            assert isinstance(convolution, nn.Conv1d)
-            assert convolution.bias is not None
-            if self.options.activation == "relu":
-                nn.init.uniform_(convolution.weight, -0.1, 0.1, generator=generator)
-            else:
-                std = math.sqrt(1.0 / (width * self.options.char_dim))
-                nn.init.normal_(convolution.weight, 0.0, std, generator=generator)
-            nn.init.zeros_(convolution.bias)
-        for highway in self.highways:
-            assert isinstance(highway, Highway)
-            highway.reset_parameters(generator)
-        if self.projection is not None:
-            std = math.sqrt(1.0 / self.options.n_filters)
-            nn.init.normal_(self.projection.weight, 0.0, std, generator=generator)
-            nn.init.zeros_(self.projection.bias)
-
     def forward(self, ids: Tensor, matmul_dtype: torch.dtype | None = None) -> Tensor:
         """Encode words. Returns *Shape:* (words, projection_dim), of the type of the weights.
 
@@ -86,16 +63,6 @@ class Highway(nn.Module):
         super().__init__()
         self.carry = nn.Linear(n_filters, n_filters)
         self.transform = nn.Linear(n_filters, n_filters)
-
-    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Initialise as bilm-tf does: weights N(0, 1 / n_filters), transform bias 0, carry bias -2.
-
-        With the carry bias of -2 the layer passes most of its input on unchanged.
-        """
-        std = math.sqrt(1.0 / self.carry.in_features)
-        for layer, bias in ((self.carry, -2.0), (self.transform, 0.0)):
-            nn.init.normal_(layer.weight, 0.0, std, generator=generator)
-            nn.init.constant_(layer.bias, bias)
 
     def forward(self, x: Tensor, matmul_dtype: torch.dtype | None = None) -> Tensor:
         """Return the layer's output, of the shape and type of x, (words, n_filters)."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -39,20 +38,6 @@ class LstmLayer(nn.Module):
         self.bias = nn.Parameter(torch.empty(2, 4 * dim))
         self.projection = nn.Parameter(torch.empty(2, dim, width)) if projection else None
 
-    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Initialise as TensorFlow does by default: Glorot uniform, biases 0.
-
-        In bilm-tf's files the weights of input and previous state are one matrix, W_0. So its size gives their bound.
-        """
-        _, width, gates = self.input_weight.shape
-        bound = math.sqrt(6.0 / (2 * width + gates))
-        nn.init.uniform_(self.input_weight, -bound, bound, generator=generator)
-        nn.init.uniform_(self.recurrent_weight, -bound, bound, generator=generator)
-        nn.init.zeros_(self.bias)
-        if self.projection is not None:
-            bound = math.sqrt(6.0 / (self.projection.shape[1] + self.projection.shape[2]))
-            nn.init.uniform_(self.projection, -bound, bound, generator=generator)
-
 
 class BiLstm(nn.Module):
     """The LSTM layers of both directions.
@@ -66,12 +51,6 @@ class BiLstm(nn.Module):
             projection = options.has_lstm_projection
         self.options = options
         self.layers = nn.ModuleList(LstmLayer(options, projection) for _ in range(options.n_layers))
-
-    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
-        """Initialise all layers."""
-        for layer in self.layers:
-            assert isinstance(layer, LstmLayer)
-            layer.reset_parameters(generator)
 
     def weights(self) -> list[LayerWeights]:
         """Return the parameters of each layer, as `scan_layers` expects them."""

@@ -89,7 +89,7 @@ class ElmoPipe(TrainablePipe):
         self.upstream = DocLayers(name, attr, model)
         self._n_updates = 0
         self._listener_map: dict[str, list[BiLMModel]] = {}
-        self._found_by: list[str] = []  # the elmo pipes before this one that have shown themselves since a linking
+        self._earlier: list[str] = []  # the elmo pipes before this one that have shown themselves since a linking
         self.listener_map = {}
         self._connect()
 
@@ -191,7 +191,7 @@ class ElmoPipe(TrainablePipe):
             if not link.accepts(self.name):
                 link.unbind(self.upstream)
         self._listener_map = listeners
-        self.upstream.rivals, self._found_by = self._found_by, []
+        self.upstream.earlier, self._earlier = self._earlier, []
         self.upstream.compared.clear()
         self.upstream.name = self.name
         replacement = Replacement(self.name)
@@ -207,7 +207,7 @@ class ElmoPipe(TrainablePipe):
             )
         if isinstance(component, ElmoPipe):
             _refuse_same_attr(self.attr, self.name, component.attr)
-            component._found_by.append(self.name)
+            component._earlier.append(self.name)
         model = getattr(component, "model", None)
         if isinstance(model, Model):
             for listener in listeners_in(model):
@@ -224,7 +224,7 @@ class ElmoPipe(TrainablePipe):
     def _bind(self, listener: BiLMModel) -> None:
         link = link_of(listener)
         if link.upstream is not None and link.upstream is not self.upstream:
-            link.upstream.name_weights([listener])  # the listener was trained with them
+            link.upstream.store_fingerprint([listener])  # the listener was trained with them
         link.bind(self.upstream)
 
     def _relink(self) -> None:
@@ -323,13 +323,13 @@ class ElmoPipe(TrainablePipe):
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = ()) -> None:
         """Save options and weights. Raises ElmoError before anything is written, if the biLM's files are missing."""
         self.model.initialize()
-        self.upstream.name_weights(self.listeners)
+        self.upstream.store_fingerprint(self.listeners)
         super().to_disk(path, exclude=exclude)
 
     def to_bytes(self, *, exclude: Iterable[str] = ()) -> bytes:
         """Return options and weights as bytes, the same before and after use. Raises ElmoError as `to_disk` does."""
         self.model.initialize()
-        self.upstream.name_weights(self.listeners)
+        self.upstream.store_fingerprint(self.listeners)
         saved: bytes = super().to_bytes(exclude=exclude)
         return saved
 

@@ -381,13 +381,9 @@ def test_read_only_files_and_folders_are_read(open_folder: Path, file_mode: int,
             LayerCache(0, str(open_folder / "other")).check_file()
     assert path.read_bytes() == before
     assert [file.name for file in open_folder.iterdir()] == [path.name]
-
-
-def test_a_file_that_can_not_be_read(open_folder: Path) -> None:
-    store(open_folder / "layers", TEN)
-    os.chmod(open_folder / "layers", 0)
+    os.chmod(path, 0)
     with unprivileged(), pytest.raises(CacheError, match="Permission denied"):
-        stored(open_folder / "layers", TEN)
+        stored(path, TEN)
 
 
 def test_a_file_for_which_there_is_no_room(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,24 +145,21 @@ def test_without_the_pipe_an_error_names_it(tmp_path: Path) -> None:
 
 
 def test_sample_docs_alone_get_zeros() -> None:
+    """Until the pipeline is initialised, or training begins. The zeros have the layers of the biLM."""
     nlp = with_tasks("tagger")
-    gold = examples(nlp)
+    gold, docs = examples(nlp), [nlp.make_doc("two words")]
     nlp.initialize(lambda: gold)
     tagger = nlp.get_pipe("tagger")
-    for docs in ([example.predicted for example in gold], [nlp.make_doc("other")]):
+    for others in ([example.predicted for example in gold], docs):
         with pytest.raises(NotEmbeddedError, match="a doc has nothing in"):
-            tagger.predict(docs)
-
-
-def test_zeros_have_the_layers_of_the_bilm() -> None:
-    nlp = with_tasks("tagger")
-    nlp.initialize(lambda: examples(nlp))
-    pipe, docs = nlp.get_pipe("elmo"), [nlp.make_doc("two words")]
-    [listener] = pipe.listeners
+            tagger.predict(others)
+    [listener] = nlp.get_pipe("elmo").listeners
     listener.initialize(X=docs)
-    options = pipe.model.shims[0].options
     [zeros] = listener.predict(docs)
-    assert (zeros.shape, zeros.any()) == ((options.n_layers + 1, 2, options.width), False)
+    assert (zeros.shape, zeros.any()) == ((3, 2, 32), False)
+    listener.begin_update([nlp("A doc that the pipe has seen")])
+    with pytest.raises(NotEmbeddedError, match="a doc has nothing in"):
+        listener.predict(docs)
 
 
 def test_a_listener_without_a_pipeline() -> None:
@@ -374,18 +371,6 @@ def test_any_paths_in_the_block_replace_its_listeners(paths: list[str], tmp_path
     nlp.remove_pipe("elmo")
     nlp.to_disk(tmp_path)
     assert output(spacy.load(tmp_path)) == said
-
-
-def test_samples_are_forgotten_when_training_begins() -> None:
-    model = spacy.registry.resolve({"model": elmo_block(width=32)})["model"]
-    nlp = with_tasks()
-    nlp.get_pipe("elmo").add_listener(model.layers[0], "component")
-    samples = [nlp.make_doc(text) for text in TEXTS]
-    model.initialize(X=samples)
-    model.predict(samples)
-    model.begin_update([nlp("A doc that the pipe has seen")])
-    with pytest.raises(NotEmbeddedError, match="a doc has nothing in"):
-        model.predict(samples)
 
 
 def test_width_that_the_files_do_not_have() -> None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from spacy_elmo.formats import BiLMOptions
 from spacy_elmo.formats.characters import words_to_ids
+from spacy_elmo.modules import BiLM
 from spacy_elmo.modules import char_cnn as convolutions
 from spacy_elmo.modules.char_cnn import CharCnn, Highway, highway_sum_in_place, linear
 
@@ -30,8 +31,9 @@ def words() -> list[str]:
 
 
 def encoder(options: BiLMOptions = OPTIONS) -> CharCnn:
-    encoder = CharCnn(options)
-    encoder.reset_parameters(torch.Generator().manual_seed(0))
+    bilm = BiLM(options)
+    bilm.reset_parameters(torch.Generator().manual_seed(0))
+    encoder = bilm.char_cnn
     for convolution in encoder.convolutions:
         torch.nn.init.normal_(convolution.get_parameter("bias"), generator=torch.Generator().manual_seed(1))
     return encoder
@@ -208,9 +210,10 @@ def test_linear_in_bfloat16() -> None:
 
 def test_highway_in_bfloat16() -> None:
     highway, exact = Highway(64), Highway(64).double()
-    highway.reset_parameters(torch.Generator().manual_seed(0))
     with torch.no_grad():  # far from relu's corner, where rounding would decide between a gradient and none
-        highway.transform.weight.mul_(0.1)
+        highway.carry.weight.copy_(drawn(64, 64, seed=1) / 8)
+        highway.carry.bias.fill_(-2.0)
+        highway.transform.weight.copy_(drawn(64, 64, seed=2) / 80)
         highway.transform.bias.copy_((torch.arange(64) % 2) * 2 - 1)
     exact.load_state_dict(highway.state_dict())
     x = drawn(50, 64).requires_grad_()
@@ -229,7 +232,8 @@ def test_highway_in_bfloat16() -> None:
 def test_formula_and_computation_in_place() -> None:
     generator = torch.Generator().manual_seed(0)
     layer, x = Highway(40), torch.randn(7, 40, generator=generator)
-    layer.reset_parameters(generator)
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter, 0.0, 0.2, generator=generator)
     with torch.no_grad():
         plain, carry, transform = layer(x), layer.carry(x), layer.transform(x)
     share = 1 / (1 + np.exp(-carry.double().numpy()))

@@ -220,7 +220,6 @@ def test_one_word_names_a_bilm(tmp_path: Path) -> None:
     ("model", "message"),
     [
         ({"bilm": "nope"}, r"'nope' names no biLM: .* \(en_core, .*\), .* \(original, .*model\.bilm"),
-        ({"bilm": "runs/gone"}, "'runs/gone' names no biLM: there is no such folder"),
         (
             {"options_file": "gone/o.json", "weight_file": "w.hdf5"},
             r"gone/o\.json: no such file.*\(model\.options_file",
