@@ -1,4 +1,4 @@
-"""The frozen fast path against AllenNLP's outputs and against the module."""
+"""The engine against the module. The component and ElmoEmbedder run it on AllenNLP's outputs."""
 
 import copy
 from itertools import pairwise
@@ -18,7 +18,6 @@ from bilm_cases import (
     sentence_lists,
 )
 from engine_cases import SMALL, allow, bilm_with, sentences_of, small
-from golden_files import GOLDEN_NAMES, Golden, read_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,28 +43,6 @@ def close(got: list[np.ndarray], expected: list[np.ndarray], tolerance: float = 
     for a, b in zip(got, expected, strict=True):
         assert a.dtype == np.float32
         assert largest_difference(a, b) <= tolerance
-
-
-@pytest.fixture(scope="module", params=GOLDEN_NAMES)
-def reference(request: pytest.FixtureRequest, golden: Path) -> Golden:
-    return read_golden(golden / request.param)
-
-
-def test_zero_state(reference: Golden) -> None:
-    fast = Engine(reference.bilm)
-    expected = [reference.expected[f"zero_state/{i}"] for i in range(len(reference.sentences))]
-    close([fast.run([sentence])[0] for sentence in reference.sentences], expected)
-    close(fast.run(reference.sentences), expected)
-
-
-def test_carried_state(reference: Golden) -> None:
-    """The engine takes a row a sentence: the rows of a smaller batch are put back by hand."""
-    fast, state = Engine(reference.bilm), reference.bilm.lstm.zero_state(3)
-    for number, batch in enumerate(reference.carry_batches):
-        n = len(batch)
-        results, end = fast.run_from(batch, LstmState(state.h[:, :, :n], state.c[:, :, :n]))
-        close(results, [reference.expected[f"carried_state/{number}/{row}"] for row in range(n)])
-        state = LstmState(*(torch.cat([new, old[:, :, n:]], 2) for new, old in zip(end, state, strict=True)))
 
 
 @pytest.mark.slow
@@ -112,20 +89,6 @@ def test_variants(changes: dict[str, object]) -> None:
     bilm, state = small(**changes), random_state(small(**changes).options, len(SENTENCES), dtype=torch.float32)
     close(Engine(bilm).run(SENTENCES), run(bilm, SENTENCES)[0])
     close(Engine(bilm).run_from(SENTENCES, state)[0], run(bilm, SENTENCES, state)[0])
-
-
-def test_alone_or_in_a_batch_in_any_order() -> None:
-    bilm = small()
-    fast, zero = Engine(bilm), bilm.lstm.zero_state
-    together, end = fast.run_from(SENTENCES, zero(len(SENTENCES)))
-    close(fast.run(SENTENCES), together)
-    close(fast.run(SENTENCES[::-1])[::-1], together)
-    for row, sentence in enumerate(SENTENCES):
-        (alone,), state = fast.run_from([sentence], zero(1))
-        close([together[row]], [alone])
-        close(fast.run([sentence]), [alone])
-        assert largest_difference(end.h[:, :, row], state.h[:, :, 0]) <= CLOSE
-        assert largest_difference(end.c[:, :, row], state.c[:, :, 0]) <= CLOSE
 
 
 def test_the_same_bits_twice() -> None:

@@ -33,17 +33,6 @@ def module() -> BiLM:
     return BiLM.from_arrays(options, read_weights(FILES["weight_file"], options))
 
 
-def test_predict_equals_the_module() -> None:
-    model = build_bilm(**FILES, get_spans=build_whole_doc())
-    sentences = [[word for word in words if word.strip()] for words in WORDS]
-    expected = module()(torch.from_numpy(batch_to_ids_array(sentences))).layers.detach().numpy()
-    predicted = model.predict(docs())
-    for k, layers in enumerate(predicted):
-        shown = [i for i, word in enumerate(WORDS[k]) if word.strip()]
-        np.testing.assert_allclose(layers[:, shown], expected[:, k, 1 : 1 + len(shown)], atol=1e-5)
-    assert model.get_dim("nO") == 32
-
-
 def test_training_adds_the_gradients_of_one_torch_graph() -> None:
     model = build_bilm(**FILES, get_spans=build_whole_doc(), trainable=True)
     model.shims[0].pipe_settings = PipeSettings(max_batch_tokens=5)  # so that the docs run in two batches

@@ -1,13 +1,10 @@
-"""The LSTM layers: the scan and its gradients against autograd over the plain cell in torch, clips against numpy."""
+"""The LSTM layers: the scan and its gradients against autograd over the plain cell in torch."""
 
 from __future__ import annotations
-
-import dataclasses
 
 import numpy as np
 import pytest
 import torch
-from bilm_cases import Case, case_of, character_ids, largest_difference, random_datasets
 from plain_lstm import CLIPS, assert_computes_the_layer, drawn, parts_of
 from torch import Tensor
 
@@ -98,36 +95,3 @@ def test_the_skip_connection_adds_the_input_after_dropout(skip: bool) -> None:
     outputs, hidden, _ = lstm.scan_layers(options, layers.weights(), x, layers.zero_state(1), drop=lambda x: x + 3)
     assert [output.unique().tolist() for output in outputs] == ([[0.0], [3.0], [6.0]] if skip else [[0.0]] * 3)
     assert not any(h.any() for h in hidden)
-
-
-PLAIN = BiLMOptions(3, ((1, 4), (3, 6)), 1, "relu", 12, 9, 5, 2, None, None, True)
-SENTENCE = ["Stick", "to", "the", "river", "bank", ",", "please", "."]
-BOUND = 0.25
-
-
-def case_with(**changes: float | None) -> Case:
-    options = dataclasses.replace(PLAIN, **changes)  # type: ignore[arg-type]
-    return case_of(options, random_datasets(options, seed=3, scale=0.6))
-
-
-@pytest.mark.parametrize("clip", [None, "cell_clip", "proj_clip"])
-def test_each_clip_bounds_its_own_values(clip: str | None) -> None:
-    """The states after each step, against numpy's."""
-    case = case_with(**({} if clip is None else {clip: BOUND}))
-    expected = case.reference.run(SENTENCE)
-    layers = case.bilm.lstm
-    with torch.no_grad():
-        begin, end = case.bilm.boundary[:1], case.bilm.boundary[1:]
-        x = case.bilm.char_cnn(torch.cat([begin, character_ids([SENTENCE], PLAIN)[0], end]))
-        _, hs, cs = lstm.scan_layers(
-            layers.options, layers.weights(), torch.stack([x, x.flip(0)])[:, :, None], layers.zero_state(1)
-        )
-    for got, wanted, name in ((hs, expected.hidden, "proj_clip"), (cs, expected.cells, "cell_clip")):
-        values = torch.stack(got)[:, :, :, 0].numpy()
-        assert largest_difference(values, wanted) <= 1e-12
-        if clip == name:
-            assert np.abs(values).max() == BOUND
-            assert (np.abs(values) == BOUND).mean() > 0.1
-        else:
-            assert np.abs(values).max() > BOUND
-            assert not (np.abs(values) == BOUND).any()
