@@ -16,7 +16,7 @@ from ..formats.options import BiLMOptions
 from ..inference import Embedder
 from ..inference.linear import Precision, dtype_of
 from ..modules import Arrays
-from ..modules.loading import OPTIONS, card_language, files_of, find_bilm, load_arrays
+from ..modules.loading import card_language, files_of, load_arrays
 from ..pipeline.saved import is_pipeline, load_tokenizer, pipeline_folder, pipeline_weights
 from ..text.words import Tokenize, blank
 
@@ -65,7 +65,7 @@ class BiLMChoice:
         """Code of the language that the biLM's model card names; None for a saved pipeline. Raises ElmoError."""
         if self.saved_pipeline is not None:
             return None
-        return card_language(self.options_file if self.model is None else str(find_bilm(self.model) / OPTIONS))
+        return card_language(self.options_file, self.model)
 
     @property
     def language(self) -> str:

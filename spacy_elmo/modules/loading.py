@@ -259,7 +259,7 @@ NAMES = {"english": "en"}  # cards of pretraining runs have the code
 ROW = re.compile(r"^\| language \| (.*?)(?: *\|)?$", re.MULTILINE)
 
 
-def told_language(options_file: str | None) -> str | None:
+def told_language(options_file: File | None) -> str | None:
     """Return what the model card beside an options file says of the language; None if it says nothing, or is missing.
 
     options_file: None: of the embedded biLM.
@@ -276,13 +276,17 @@ def told_language(options_file: str | None) -> str | None:
 
 def named_language(name: File | None = None, weight_file: File | None = None) -> str | None:
     """Return the `card_language` of a biLM that is named as in `load_named_arrays`."""
-    if name is not None and weight_file is None and not expanded(name).is_file():
-        name = find_bilm(name) / OPTIONS
-    return card_language(None if name is None else str(name))
+    is_name = name is not None and weight_file is None and not expanded(name).is_file()
+    return card_language(bilm=name) if is_name else card_language(name)
 
 
-def card_language(options_file: str | None) -> str | None:
-    """Return spaCy's code of the language that a model card tells; it may be xx. None if it tells none of spaCy's."""
+def card_language(options_file: File | None = None, bilm: File | None = None) -> str | None:
+    """Return spaCy's code of the language that a model card tells; it may be xx. None if it tells none of spaCy's.
+
+    options_file, bilm: those of `load_options`. Raises ElmoError if there is no such biLM.
+    """
+    if bilm is not None:
+        options_file = find_bilm(bilm) / OPTIONS
     word = re.match(r"[A-Za-z]+\b", told_language(options_file) or "")
     if word is None:
         return None

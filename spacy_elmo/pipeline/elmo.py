@@ -38,7 +38,7 @@ from ..models.bilm import load_model
 from ..models.listener import Replacement, Step, link_of, listeners_in
 from ..models.shim import PipeSettings, bilm_shims, refusing_damage
 from ..models.types import BiLMModel, is_number
-from ..modules.loading import OPTIONS, card_language, find_bilm
+from ..modules.loading import card_language
 from .attributes import DocLayers, annotate, hold, mix_parameters, register, set_vector_hooks
 
 Store = Literal["layers", "layers_float16", "mix", "none"]
@@ -113,7 +113,7 @@ class ElmoPipe(TrainablePipe):
     # Text to vectors
 
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128) -> Iterator[Doc]:
-        """Process a stream of docs in batches of at most batch_size docs and max_batch_tokens tokens.
+        """Process a stream of docs in batches of at most batch_size docs and max_batch_tokens tokens, in their order.
 
         If a batch fails, its docs are run one by one, and the error handler is called for those that fail.
         """
@@ -510,5 +510,5 @@ def _language_of(model: BiLMModel) -> str | None:
     """Return spaCy's code of a biLM's language, from the README.md beside its files; None if that tells none."""
     for shim in bilm_shims(model):
         with suppress(ValueError):  # of a biLM that was not downloaded or installed
-            return card_language(shim.options_file if shim.bilm is None else str(find_bilm(shim.bilm) / OPTIONS))
+            return card_language(shim.options_file, shim.bilm)
     return None
