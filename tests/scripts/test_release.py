@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
 from scripts import check_dist
-from scripts.check_dist import Environment, check, one_file
+from scripts.check_dist import Place, one_file, run, smoke, variables_of
 from spacy_elmo.errors import CommandError
 
 
@@ -22,28 +23,38 @@ def test_one_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "place", "message"),
+    ("place", "state", "at", "message"),
     [
-        ('{"compiled_loops": false, "compiled_loops_missing": "not built"}', "inside", r"not used \(not built\)"),
-        ('{"compiled_loops": true}', "outside", "imported from"),
+        (
+            Place("w"),
+            '{"compiled_loops": false, "compiled_loops_missing": "not built"}',
+            "inside",
+            r"False \(not built\)",
+        ),
+        (Place("s", "sdist"), '{"compiled_loops": true, "compiled_loops_missing": ""}', "inside", "Expected False"),
+        (Place("w"), '{"compiled_loops": true}', "outside", "imported from"),
     ],
 )
-def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, place: str, message: str) -> None:
-    def run(self: Environment, *arguments: str) -> str:
-        return state if "--json" in arguments else str(tmp_path / place / "spacy_elmo" / "__init__.py")
+def test_what_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: Place, state: str, at: str, message: str
+) -> None:
+    def told(command: list[str], variables: dict[str, str], folder: Path) -> str:
+        return state if "--json" in command else str(tmp_path / at / "spacy_elmo" / "__init__.py")
 
-    monkeypatch.setattr(check_dist.venv, "create", lambda folder, with_pip: None)  # pip's take seconds
-    monkeypatch.setattr(Environment, "run", run)
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    monkeypatch.setattr(check_dist, "install", lambda *_: variables_of(place, folder))  # torch's takes seconds
+    monkeypatch.setattr(check_dist, "run", told)
     with pytest.raises(CommandError, match=message):
-        check(tmp_path / "a.whl", tmp_path / "inside", "")
+        smoke(place, folder, tmp_path / "a.whl", {})
 
 
 def test_an_environment_has_no_compiler_and_no_path_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(check_dist.venv, "create", lambda folder, with_pip: None)
     monkeypatch.setenv("PYTHONPATH", "somewhere")
-    environment = Environment(tmp_path, "")
-    assert environment.variables["PATH"] == str(environment.python.parent)
-    assert "PYTHONPATH" not in environment.variables
-    environment.python = Path(sys.executable)
+    variables = variables_of(Place("wheel"), tmp_path)
+    assert variables["PATH"].startswith(str(tmp_path))
+    assert os.pathsep not in variables["PATH"]
+    assert "PYTHONPATH" not in variables
+    assert variables_of(Place("sdist", "sdist", "gcc"), tmp_path)["CC"] == "gcc"
     with pytest.raises(CommandError, match=r"(?s)a step failed.*what it said"):
-        environment.run("-c", "print('what it said'); raise SystemExit(3)")
+        run([sys.executable, "-c", "print('what it said'); raise SystemExit(3)"], variables)
