@@ -85,7 +85,7 @@ def variables_of(place: Place, folder: Path) -> dict[str, str]:
     path = [str(folder / "environment" / ("Scripts" if os.name == "nt" else "bin"))]
     if place.compiler:
         path.append(os.environ["PATH"])
-        kept["CC"] = place.compiler
+    kept["CC"] = place.compiler or "no-compiler"
     return kept | {"PATH": os.pathsep.join(path), "VIRTUAL_ENV": str(folder / "environment")}
 
 
@@ -97,8 +97,8 @@ def requirements_of(wheel: Path) -> list[str]:
     return [needed for needed in metadata.get_all("Requires-Dist", []) if "extra ==" not in needed]
 
 
-def install(place: Place, folder: Path, file: Path, beside: list[Path]) -> dict[str, str]:
-    """Make the environment. Returns its variables."""
+def install(place: Place, folder: Path, needs: list[str], files: list[Path]) -> dict[str, str]:
+    """Make the environment. needs: requirements of the files. Returns its variables."""
     uv = shutil.which("uv", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
     if uv is None:
         raise CommandError('the program uv is missing. Expected it beside Python: pip install -e ".[release]".')
@@ -112,18 +112,17 @@ def install(place: Place, folder: Path, file: Path, beside: list[Path]) -> dict[
         constraints.write_text("\n".join(line for line in lines if line.startswith("torch==")), encoding="utf8")
     how = ["--link-mode=copy"] if place.alone else []  # what is read-only there must not be shared
     run([*pip, *how, "-c", str(constraints), "torch"], variables)
-    needs: list[str] = []
-    if place.versions == "lowest":
-        how.append("--resolution=lowest-direct")
-        needs = requirements_of(file)
-    run([*pip, *how, "-c", str(constraints), *needs, str(file)], variables)
-    run([*pip, *how, "--no-deps", *map(str, beside)], variables)
+    lowest = ["--resolution=lowest-direct"] if place.versions == "lowest" else []
+    run([*pip, *how, *lowest, "-c", str(constraints), *needs], variables)
+    # no cache: uv keeps what another environment built of the sdist
+    run([*pip, *how, "--no-cache", "--no-deps", *map(str, files)], variables)
     return variables
 
 
-def smoke(place: Place, folder: Path, file: Path, beside: dict[str, Path]) -> dict[str, Any]:
+def smoke(place: Place, folder: Path, files: dict[str, Path], beside: dict[str, Path]) -> dict[str, Any]:
     """Install a file in a new folder, and use everything there. Returns what --version and smoke.py print."""
-    variables = install(place, folder, file, list(beside.values()))
+    needs = requirements_of(files["wheel"])
+    variables = install(place, folder, needs, [files[place.file], *beside.values()])
     python, work = str(Path(variables["PATH"].split(os.pathsep)[0]) / "python"), folder / "work"
     work.mkdir()
     script = shutil.copy(SMOKE, folder)
@@ -171,7 +170,7 @@ def check_dist(
         start = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="b ö " if place.alone else None) as name:
             os.chmod(name, 0o755)
-            found = smoke(place._replace(python=python), Path(name).resolve(), files[place.file], beside)
+            found = smoke(place._replace(python=python), Path(name).resolve(), files, beside)
         for bilm, values in found["vectors"].items():  # the same everywhere, within what the docs promise
             np.testing.assert_allclose(values, first.setdefault(bilm, values), atol=1e-5, rtol=0)
         libraries = ", ".join(f"{library} {found[library]}" for library in ("torch", "spacy", "numpy", "h5py"))

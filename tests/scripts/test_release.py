@@ -44,9 +44,10 @@ def test_what_is_refused(
     folder = tmp_path / "inside"
     folder.mkdir()
     monkeypatch.setattr(check_dist, "install", lambda *_: variables_of(place, folder))  # torch's takes seconds
+    monkeypatch.setattr(check_dist, "requirements_of", lambda wheel: [])
     monkeypatch.setattr(check_dist, "run", told)
     with pytest.raises(CommandError, match=message):
-        smoke(place, folder, tmp_path / "a.whl", {})
+        smoke(place, folder, {"wheel": tmp_path / "a.whl", "sdist": tmp_path / "a.tar.gz"}, {})
 
 
 def test_an_environment_has_no_compiler_and_no_path_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
