@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .pipeline.encoding import encode as encode
     from .pipeline.mixes import learned_mixes as learned_mixes
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 # torch and spaCy are imported with the first of these names that is used
 _MODULES = {

@@ -1,10 +1,13 @@
 """What is built for an index: the page that it shows, and files that are equal in every byte each time."""
 
+import json
 import re
 import runpy
+from configparser import ConfigParser
 from pathlib import Path
 
 import srsly
+from commands import invoke, run
 
 import spacy_elmo
 
@@ -24,6 +27,18 @@ def test_the_page_of_the_index() -> None:
             assert (ROOT / path).is_file(), target
     assert 'pip install "spacy-elmo[plot]"' in page
     assert not re.search(r"make run|make test|packages/|a clone", page)
+
+
+def test_each_bilm_tells_its_version_and_its_licence() -> None:
+    card = (ROOT / "spacy_elmo/bilms/en_core/README.md").read_text(encoding="utf8")
+    softmax = ConfigParser()
+    softmax.read(ROOT / "packages/en_core_softmax/setup.cfg", encoding="utf8")
+    version, licence = (softmax["metadata"][key] for key in ("version", "license_expression"))
+    assert f"| version | {version} |\n| licence | {licence} |\n" in card
+    told = json.loads(invoke("elmo", "--version", "--json").output)["bilms"]
+    assert told["en_core"] == {"distribution": "spacy-elmo", "version": version, "licence": licence}
+    assert f"en_core {version} ({licence})" in run("elmo", "--version")
+    assert f"version {version} licence {licence}" in run("elmo", "info", "en_core")
 
 
 def test_the_citation_names_the_version_and_the_repository() -> None:

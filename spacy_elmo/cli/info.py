@@ -17,7 +17,7 @@ from spacy.cli._util import Arg, import_code
 from ..errors import CommandError, ElmoError, WeightsError
 from ..formats.contents import OUTPUT, VECTORS_FILE, WEIGHTS, is_hdf5, kind_of, matrices_in, vectors_in
 from ..formats.hdf5 import MAX_BYTES, allowed_bytes
-from ..formats.names import GROUP, PUBLISHED, find_official, find_point, folders_of_packages, is_named
+from ..formats.names import find_official, folders_of_packages
 from ..formats.options import BiLMOptions, read_contents, read_options, warn_of_keys
 from ..formats.paths import refuse_address, sha256_of
 from ..formats.softmax import read_softmax
@@ -28,9 +28,8 @@ from ..modules.loading import (
     EMBEDDED,
     embedded_files,
     find_bilm,
-    is_embedded,
     refuse_other_names,
-    told_language,
+    told_by_card,
     warn_of_other_options,
 )
 from ..modules.loading import OPTIONS as OPTIONS_FILE
@@ -146,14 +145,9 @@ def _find(name: str) -> Path | None:
 
 def _show_package(name: str, folder: Path) -> None:
     """Print where a biLM that was installed or is embedded comes from: its distribution, licence and model card."""
-    point = find_point(GROUP, name) if is_named(name) and name not in PUBLISHED else None
-    rows: Rows = []
-    if point is not None and point.dist is not None:
-        about = point.dist.metadata
-        licence = next((about[key] for key in ("License-Expression", "License") if key in about), "not told")
-        rows = [("distribution", about["Name"]), ("version", about["Version"]), ("licence", licence)]
-    if rows or is_embedded(name):
-        rows.append(("language", told_language(str(folder / OPTIONS_FILE)) or "not told"))
+    rows: Rows = [*shared.origin_of(name).items()]
+    if rows:
+        rows.append(("language", told_by_card("language", folder / OPTIONS_FILE) or "not told"))
         if (folder / CARD).is_file():
             rows.append(("model card", str(folder / CARD)))
         msg.divider(f"{name}, package")

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from textwrap import indent
 
+from packaging.licenses import InvalidLicenseExpression, canonicalize_license_expression
 from packaging.version import InvalidVersion, Version
 from spacy.cli._util import Arg, Opt
 
@@ -28,7 +29,7 @@ from .console import msg
 
 Place = Enum("Place", {"inside": "inside", "apart": "apart", "none": "none"})
 Built = Enum("Built", {"wheel": "wheel", "sdist": "sdist", "none": "none"})
-_PYPROJECT = '[build-system]\nrequires = ["setuptools>=68"]\nbuild-backend = "setuptools.build_meta"\n'
+_PYPROJECT = '[build-system]\nrequires = ["setuptools>=77"]\nbuild-backend = "setuptools.build_meta"\n'
 _INSTALLATION = """
 ## Installation
 
@@ -115,7 +116,8 @@ def _write(
         names -= {files.SOFTMAX, files.COUNTS}
     about = {"name": name, "distribution": module.replace("_", "-"), "version": version, "module": module}
     about |= {"description": f"{'' if of_bilm else 'Softmax and words of '}{name}, a biLM for spacy-elmo"}
-    about |= {"licence": f"license = {licence}\n" if licence else "", "group": BILMS if of_bilm else files.GROUP}
+    key = "license_expression" if _is_expression(licence) else "license"
+    about |= {"licence": f"{key} = {licence}\n" if licence else "", "group": BILMS if of_bilm else files.GROUP}
     about |= {"files": indent("\n".join(sorted(names | {CARD})), "    ")}
     (root / module).mkdir(parents=True)
     for file in names - {CARD}:
@@ -133,6 +135,14 @@ def _write(
             msg.warn(f"The model card tells of a licence, and not of {licence}: {folder}/{module}/{CARD} has both now.")
         told += f"\n## Licence\n\n{licence}\n".encode()
     (root / module / CARD).write_bytes(told + _INSTALLATION.encode() * (_INSTALLATION.encode() not in told))
+
+
+def _is_expression(licence: str) -> bool:
+    """Whether a licence is named as the index expects it, by an SPDX expression."""
+    try:
+        return canonicalize_license_expression(licence) == licence
+    except InvalidLicenseExpression:
+        return False
 
 
 def _build(folder: Path, kind: str) -> None:

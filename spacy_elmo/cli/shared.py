@@ -21,11 +21,12 @@ from ..errors import CommandError
 from ..formats import write_options, write_weights
 from ..formats.atomic import replacing, writing
 from ..formats.characters import TruncatedWords
+from ..formats.names import GROUP, PUBLISHED, find_point, is_named
 from ..formats.outputs import output
 from ..inference import Embedder
 from ..inference.engine import Layers
 from ..inference.linear import Precision
-from ..modules.loading import find_bilm
+from ..modules.loading import find_bilm, is_embedded, told_by_card
 from ..pipeline.saved import is_pipeline, pipeline_weights
 from ..pretraining.language_model import refuse_new_run
 from ..text.stream import Report
@@ -60,6 +61,19 @@ def language_of(choice: BiLMChoice, lang: str | None, tokenized: bool) -> str | 
     """Return the language of the tokenizer that splits texts for a biLM; None: they are split at blanks."""
     check_tokenizer(lang, tokenized)
     return None if tokenized else lang or choice.language
+
+
+def origin_of(name: str) -> dict[str, str]:
+    """Return distribution, version and licence of a biLM that is embedded or in a package; nothing of another one."""
+    if is_embedded(name):
+        told = {row: told_by_card(row, None) or "not told" for row in ("version", "licence")}
+        return {"distribution": "spacy-elmo"} | told
+    point = find_point(GROUP, name) if is_named(name) and name not in PUBLISHED else None
+    if point is None or point.dist is None:
+        return {}
+    about = point.dist.metadata
+    licence = next((about[key] for key in ("License-Expression", "License") if key in about), "not told")
+    return {"distribution": about["Name"], "version": about["Version"], "licence": licence}
 
 
 def tell_bad_lines(report: Report) -> None:

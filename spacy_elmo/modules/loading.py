@@ -256,11 +256,10 @@ def _naming(setting: str, file: File | None, bilm: File | None) -> Iterator[None
 
 CARD, CARD_CHARACTERS = "README.md", 100_000
 NAMES = {"english": "en"}  # cards of pretraining runs have the code
-ROW = re.compile(r"^\| language \| (.*?)(?: *\|)?$", re.MULTILINE)
 
 
-def told_language(options_file: File | None) -> str | None:
-    """Return what the model card beside an options file says of the language; None if it says nothing, or is missing.
+def told_by_card(row: str, options_file: File | None) -> str | None:
+    """Return what the model card beside an options file says in a row, as of the language; None if it has none.
 
     options_file: None: of the embedded biLM.
     """
@@ -268,10 +267,10 @@ def told_language(options_file: File | None) -> str | None:
         with (expanded(options_file or embedded_files()[0]).parent / CARD).open(
             encoding="utf8", errors="replace"
         ) as card:
-            row = ROW.search(card.read(CARD_CHARACTERS))
+            found = re.search(rf"^\| {row} \| (.*?)(?: *\|)?$", card.read(CARD_CHARACTERS), re.MULTILINE)
     except (OSError, ValueError):  # ValueError: a path with a NUL character
         return None
-    return row[1] if row else None
+    return found[1] if found else None
 
 
 def named_language(name: File | None = None, weight_file: File | None = None) -> str | None:
@@ -287,7 +286,7 @@ def card_language(options_file: File | None = None, bilm: File | None = None) ->
     """
     if bilm is not None:
         options_file = find_bilm(bilm) / OPTIONS
-    word = re.match(r"[A-Za-z]+\b", told_language(options_file) or "")
+    word = re.match(r"[A-Za-z]+\b", told_by_card("language", options_file) or "")
     if word is None:
         return None
     name = word[0].lower()

@@ -74,7 +74,7 @@ def test_packages_of_the_repository(model: Path, tmp_path: Path, folder: str) ->
     setup = configparser.ConfigParser()
     setup.read(ROOT / "packages" / folder / "setup.cfg", encoding="utf8")
     name, place = folder.removesuffix("_softmax"), "apart" if folder.endswith("_softmax") else "inside"
-    about = ("--version", setup["metadata"]["version"], "--license", setup["metadata"]["license"])
+    about = ("--version", setup["metadata"]["version"], "--license", setup["metadata"]["license_expression"])
     run("package", model, tmp_path, "--name", name, "--softmax", place, *about)
     for file in ("setup.cfg", "pyproject.toml", f"spacy_elmo_{folder}/__init__.py"):
         assert (ROOT / "packages" / folder / file).read_bytes() == (tmp_path / folder / file).read_bytes()
