@@ -5,7 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, Literal, TextIO
+from typing import IO, Any, Literal, TextIO, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -270,6 +270,32 @@ class ElmoEmbedder:
         check_whole(batch_size=batch_size)
         return (layers for batch in minibatch(sentences, int(batch_size)) for layers in self.embed_batch(batch))
 
+    @overload
+    def encode(
+        self,
+        texts: str | Iterable[str | Sequence[str]],
+        batch_size: int = BATCH_SIZE,
+        show_progress_bar: BarSetting = False,
+        lang: str | None = "auto",
+        *,
+        normalize_embeddings: bool = False,
+        convert_to_numpy: Literal[True] = True,
+        convert_to_tensor: Literal[False] = False,
+        device: torch.device | str | None = None,
+    ) -> Array: ...
+    @overload
+    def encode(
+        self,
+        texts: str | Iterable[str | Sequence[str]],
+        batch_size: int = BATCH_SIZE,
+        show_progress_bar: BarSetting = False,
+        lang: str | None = "auto",
+        *,
+        normalize_embeddings: bool = False,
+        convert_to_numpy: bool = True,
+        convert_to_tensor: Literal[True],
+        device: torch.device | str | None = None,
+    ) -> Tensor: ...
     def encode(
         self,
         texts: str | Iterable[str | Sequence[str]],

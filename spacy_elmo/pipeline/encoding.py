@@ -1,13 +1,14 @@
 """A vector for each text, by a pipeline."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
 from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.api import to_numpy, xp2torch
+from torch import Tensor
 from tqdm import tqdm
 
 from ..errors import SettingsError, check_whole, shown
@@ -15,10 +16,36 @@ from ..formats.vectors import of_length_1
 from .attributes import mean_vector
 from .elmo import chosen_pipe, elmo_pipes
 
+Texts = str | Doc | Iterable[str | Doc]
 
+
+@overload
 def encode(
     nlp: Language,
-    texts: str | Doc | Iterable[str | Doc],
+    texts: Texts,
+    batch_size: int = 64,
+    show_progress_bar: bool = False,
+    elmo: str | None = None,
+    *,
+    normalize_embeddings: bool = False,
+    convert_to_numpy: Literal[True] = True,
+    convert_to_tensor: Literal[False] = False,
+) -> npt.NDArray[np.float32]: ...
+@overload
+def encode(
+    nlp: Language,
+    texts: Texts,
+    batch_size: int = 64,
+    show_progress_bar: bool = False,
+    elmo: str | None = None,
+    *,
+    normalize_embeddings: bool = False,
+    convert_to_numpy: bool = True,
+    convert_to_tensor: Literal[True],
+) -> Tensor: ...
+def encode(
+    nlp: Language,
+    texts: Texts,
     batch_size: int = 64,
     show_progress_bar: bool = False,
     elmo: str | None = None,
@@ -26,7 +53,7 @@ def encode(
     normalize_embeddings: bool = False,
     convert_to_numpy: bool = True,
     convert_to_tensor: bool = False,
-) -> npt.NDArray[np.float32] | Any:
+) -> npt.NDArray[np.float32] | Tensor:
     """Return a vector for each text: the mean of an elmo pipe's vectors over all words.
 
     It is the doc's `.vector` if the pipe has `set_vectors`. Only the tokenizer, the pipes before the elmo pipe and the
