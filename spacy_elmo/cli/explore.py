@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from spacy.cli._util import Arg, Opt
 from spacy.tokens import Doc, Span, Token
+from spacy.vocab import Vocab
 
 from ..corpus.bilm import BiLMChoice
 from ..errors import CommandError
@@ -25,8 +26,8 @@ from ..modules.loading import EMBEDDED
 from ..pipeline.mixes import LearnedMix, learned_mixes
 from ..pipeline.saved import known_bilm, load_pipe
 from ..pretraining.language_model import LanguageModel, no_softmax, softmax_folder
-from ..text.stream import Fields, Report, read_documents
-from ..text.words import blank
+from ..text.stream import Document, Fields, Report, read_documents
+from ..text.words import blank, line_of
 from . import shared
 from .console import msg
 from .demo import sample_sentences
@@ -36,6 +37,7 @@ MOST_OCCURRENCES = 5000  # of a word: as many points as the page moves smoothly
 MOST_WORDS = 20  # that are chosen by their frequency
 # The page predicts the most frequent words alone, so that it stays small: these are 98 % of what a text has.
 PREDICTED_WORDS = 32000
+COLOUR_BY = "Column or field of the texts, such as sense; a column or field word tells which word has it"
 
 
 def explore(
@@ -45,6 +47,7 @@ def explore(
     model: shared.BiLMName = None,
     pipeline: str | None = Opt(None, metavar="PIPELINE", help="Saved pipeline: its biLM, tags, entities and mixes"),
     predictions: bool = Opt(True, help="Whether the page predicts words, by the softmax"),
+    colour_by: str | None = Opt(None, metavar="NAME", help=COLOUR_BY),
     parquet: Path | None = Opt(None, metavar="FILE", help="File for the occurrences, as embedding-atlas opens them"),
     lang: shared.LangOfCard = None,
     text_column: shared.TextColumn = None,
@@ -55,34 +58,35 @@ def explore(
     chosen = [word.strip() for row in csv.reader([words], skipinitialspace=True) for word in row if word.strip()]
     if words and not chosen:
         raise CommandError(f"--words is {words!r}, which names no word. Expected words with commas between them.")
+    if colour_by is not None and not texts:
+        raise CommandError(f"--colour-by is {colour_by!r}, but there is no TEXT. Give a table or JSON lines with it.")
     choice = shared.bilm_of(model, pipeline=pipeline)
     for path, begins in ((output, b"<!doctype html"), (parquet, b"PAR1")):
         if path is not None:
             shared.hold(path, [*(texts or ()), *choice.files], force=force, begins=begins)
     nlp = load_pipe(pipeline)[0] if pipeline else blank(lang or choice.language)
+    split = (blank(lang) if lang else nlp).tokenizer
     docs: list[Doc] = []
     if texts:
-        report, sources = Report(), list[str]()
-        fields: Fields = {"text_column": text_column, "text_field": text_field}
+        report = Report()
+        fields: Fields = {"text_column": text_column or ("text" if colour_by else None), "text_field": text_field}
         for document in read_documents(texts, choice.tokenizer(lang), report, **fields):
-            sources += [Path(document.source).name] * len(document.sentences)
-            docs += [Doc(nlp.vocab, words=sentence) for sentence in document.sentences]
+            docs += _docs_of(document, colour_by, nlp.vocab, split)
         shared.tell_bad_lines(report)
-        of_docs = [{"document": name} if len(set(sources)) > 1 else {} for name in sources]
+        if len({doc.user_data[OF_SENTENCE]["document"] for doc in docs}) == 1:
+            for doc in docs:
+                del doc.user_data[OF_SENTENCE]["document"]
         docs = list(nlp.pipe(docs))
+        chosen = chosen or list(dict.fromkeys(doc.user_data[OF_WORD] for doc in docs if OF_WORD in doc.user_data))
         counts = Counter(token.text for doc in docs for token in doc if token.is_alpha and not token.is_stop)
         usual = [word for word, n in counts.most_common(MOST_WORDS) if n > 1]
     else:
         rows = sample_sentences()
-        of_docs = [{"sense": row[1]} for row in rows]
-        docs = list(nlp.pipe(row[2] for row in rows))
+        for (_, sense, _), doc in zip(rows, nlp.pipe(row[2] for row in rows)):
+            doc.user_data[OF_SENTENCE] = {"sense": sense}
+            docs.append(doc)
         usual = list(dict.fromkeys(row[0] for row in rows))
-    tokens: dict[str, list[Token]] = defaultdict(list)
-    for doc, values in zip(docs, of_docs):
-        doc.user_data[OF_SENTENCE] = values
-        for token in doc:
-            tokens[token.lower_].append(token)
-    split = (blank(lang) if lang else nlp).tokenizer
+    tokens = _by_form(docs)
     once = {word.lower(): word for word in reversed(chosen or usual)}  # upper and lower case are one word
     spans = {word: _spans(word, tokens, split) for word in reversed(once.values())}
     found = {word: group[:MOST_OCCURRENCES] for word, group in spans.items() if len(group) > 1}
@@ -105,7 +109,38 @@ def explore(
         msg.warn(f"the page predicts no words. {no_softmax(name)}")
 
 
-OF_SENTENCE = "of_sentence"  # key of a doc's user_data: what colours all words of a sentence, by the attributes' names
+# Keys of a doc's user_data: what colours the words of a sentence, by the attributes' names, and the one that has it
+OF_SENTENCE, OF_WORD = "of_sentence", "of_word"
+
+
+def _docs_of(document: Document, colour_by: str | None, vocab: Vocab, split: Callable[[str], Doc]) -> list[Doc]:
+    """Return a doc of each sentence, with what its table or JSON object tells of it. Raises CommandError."""
+    docs = [Doc(vocab, words=sentence) for sentence in document.sentences]
+    values, place = {"document": Path(document.source).name}, f"{document.source}, line {document.line:,}"
+    if colour_by is not None:
+        fields = json.loads(document.meta or "{}")
+        if colour_by not in fields:
+            told = ", ".join(map(repr, fields)) or "nothing"
+            raise CommandError(f"{place}: has {told} beside the text. Expected {colour_by!r}, as --colour-by says.")
+        values = {colour_by: str(fields[colour_by])} | values
+        if word := str(fields.get("word", "")):
+            for doc in docs:
+                doc.user_data[OF_WORD] = word
+            if not _spans(word, _by_form(docs), split):
+                text = line_of(token.text for doc in docs for token in doc)
+                raise CommandError(f"{place}: its word is {word!r}, which its text does not have: {text}")
+    for doc in docs:
+        doc.user_data[OF_SENTENCE] = dict(values)
+    return docs
+
+
+def _by_form(docs: Iterable[Doc]) -> dict[str, list[Token]]:
+    """Return the tokens of docs by their lower-case forms."""
+    tokens: dict[str, list[Token]] = defaultdict(list)
+    for doc in docs:
+        for token in doc:
+            tokens[token.lower_].append(token)
+    return tokens
 
 
 def _spans(word: str, tokens: Mapping[str, Sequence[Token]], split: Callable[[str], Doc]) -> list[Span]:
@@ -114,7 +149,7 @@ def _spans(word: str, tokens: Mapping[str, Sequence[Token]], split: Callable[[st
     for parts in dict.fromkeys(((word.lower(),), tuple(token.lower_ for token in split(word)))):
         spans = [token.doc[token.i : token.i + len(parts)] for token in tokens.get(parts[0], ())]
         found += [span for span in spans if tuple(token.lower_ for token in span) == parts]
-    return found
+    return [span for span in found if span.doc.user_data.get(OF_WORD, word).lower() == word.lower()]
 
 
 def _embed(groups: Iterable[Sequence[Span]], choice: BiLMChoice) -> dict[Span, Floats]:

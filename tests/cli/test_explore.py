@@ -249,10 +249,37 @@ def test_a_text_with_a_pipeline_gives_tags_documents_and_mixes(text):
     assert rows[0] == {"word": "bank", "sentence": "A bank in town one .", "document": "one.txt", "entity": "PLACE"}
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_senses_of_a_table(kind: str, text: str, model: str) -> None:
+    rows = [("A Bank by the bank.", "bank", "money"), ("The e-mail.", "e-mail", "post")]
+    rows += [("The bank lent.", "bank", "loan"), ("One e-mail to the bank.", "e-mail", "post")]
+    records = [json.dumps(dict(zip(("text", "word", "sense"), row))) for row in rows]
+    lines = ["text,word,sense", *map(",".join, rows)] if kind == "csv" else records
+    Path(f"senses.{kind}").write_text("\n".join(lines) + "\n")
+    run("elmo", "explore", "page.html", f"senses.{kind}", "--colour-by", "sense", "--model", model)
+    data = data_of(Path("page.html"))
+    assert data["attributes"] == ["sense"]
+    found = {
+        word: [
+            (" ".join(data["sentences"][each["sentence"]]), each["place"], each["values"]["sense"]) for each in group
+        ]
+        for word, group in data["words"]
+    }
+    first = "A Bank by the bank ."
+    assert found == {
+        "bank": [(first, 1, "money"), (first, 4, "money"), ("The bank lent .", 1, "loan")],
+        "e-mail": [("The e - mail .", 1, "post"), ("One e - mail to the bank .", 1, "post")],
+    }
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("empty.txt",), "empty.txt: no sentence"),
+        (("--colour-by", "sense"), "--colour-by is 'sense', but there is no TEXT"),
+        (("senses.csv", "--colour-by", "genre"), "senses.csv, line 2: has 'word', 'sense' beside the text"),
+        (("senses.csv", "--colour-by", "sense"), "senses.csv, line 3: its word is 'shore', which its text"),
+        (("a.txt", "--colour-by", "sense"), "Expected 'text' among its columns"),
         (("a.txt", "--parquet", "./page.html"), "this process writes there already. Expected another"),
         (("a.txt", "--lang", "xx1"), "the language is 'xx1'"),
         (("--pipeline", "none"), "none: can't be loaded"),
@@ -263,6 +290,7 @@ def test_a_text_with_a_pipeline_gives_tags_documents_and_mixes(text):
 )
 def test_what_explore_refuses(options: tuple[str, ...], message: str, text: str) -> None:
     Path("empty.txt").touch()
+    Path("senses.csv").write_text("text,word,sense\nA bank .,bank,money\nA bank .,shore,river\n")
     Path("once.txt").write_text("The cat sleeps on the bank .", encoding="utf-8")
     assert message in run("elmo", "explore", "page.html", *options, code=1)
     assert not Path("page.html").exists()
