@@ -100,8 +100,9 @@ class BiLM {
     return outputs;
   }
 
-  /** Read a sentence. Return its layers, [layer][word] of [forward; backward] each, and remember it for `predict`. */
-  read(words) {
+  /** Read a sentence. Return its layers, [layer][word] of [forward; backward] each. `predict` is about the sentence that
+   *  was read last and not aside. */
+  read(words, aside) {
     const { n_layers, use_skip_connections } = this.options.lstm;
     let both = [0, 1].map(() => [BEGIN_SENTENCE, ...words, END_SENTENCE].map((word) => this.encode(word)));
     const layers = [both];
@@ -114,7 +115,7 @@ class BiLM {
       });
       layers.push(both);
     }
-    this.top = both;
+    if (!aside) this.top = both;
     return layers.map(([forward, backward]) =>
       words.map((_, i) => Float32Array.from([...forward[i + 1], ...backward[i + 1]])));
   }
@@ -144,11 +145,26 @@ function normalised(logs) {
   return values.map((x) => x / sum);
 }
 
-/** Return the arrays of a packed file: whole numbers, each times the step of its output, or float32. */
-async function unpack(base64) {
-  const packed = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const bytes = await new Response(stream).arrayBuffer();
+function bytesOf(base64) {
+  const text = atob(base64), bytes = new Uint8Array(text.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
+}
+
+/** Return the biLM of a packed file. Its arrays are whole numbers, each times the step of its output, or float32. tell: of the share
+ *  that is done. */
+async function unpack(base64, tell) {
+  const PIECE = 1 << 20; // a multiple of 4, so that a piece is base64, too
+  let at = 0;
+  const packed = new ReadableStream({
+    pull(controller) {
+      controller.enqueue(bytesOf(base64.slice(at, at + PIECE)));
+      at += PIECE;
+      tell((0.7 * at) / base64.length);
+      if (at >= base64.length) controller.close();
+    },
+  });
+  const bytes = await new Response(packed.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
   const size = new DataView(bytes).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, size)));
   const types = { int8: Int8Array, int16: Int16Array, float32: Float32Array }, arrays = {};
@@ -163,9 +179,12 @@ async function unpack(base64) {
     const output = lstm // the outputs are the last axis, of each direction
       ? (i) => (i < length / 2 ? 0 : half) + (i % half)
       : (i) => Math.floor(i / (length / outputs));
-    arrays[name] = outputs ? Float32Array.from(values, (value, i) => value * steps[output(i)]) : values;
+    if (outputs) arrays[name] = new Float32Array(length);
+    else arrays[name] = values;
+    for (let i = 0; outputs && i < length; i++) arrays[name][i] = values[i] * steps[output(i)];
+    tell(0.7 + (0.3 * offset) / bytes.byteLength);
   }
-  return { ...header, arrays };
+  return new BiLM(header.options, arrays, header.words);
 }
 
 async function work() {
@@ -173,11 +192,10 @@ async function work() {
   self.onmessage = async ({ data }) => {
     try {
       if (data.bilm) {
-        const { options, arrays, words } = await unpack(data.bilm);
-        bilm = new BiLM(options, arrays, words);
+        bilm = await unpack(data.bilm, (share) => postMessage({ share }));
         postMessage({ id: data.id });
       } else if (data.words) {
-        const start = performance.now(), layers = bilm.read(data.words);
+        const start = performance.now(), layers = bilm.read(data.words, data.aside);
         postMessage({ id: data.id, layers, seconds: (performance.now() - start) / 1000 });
       } else postMessage({ id: data.id, predictions: bilm.predict(data.place) });
     } catch (error) {
@@ -190,12 +208,13 @@ async function work() {
 
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#888888"]; // Okabe and Ito
 const SHOWN = 10; // neighbours of a pinned occurrence
-const MOST_LABELS = 12; // with more points, the words beside them would cover each other
+const MOST_LABELS = 200; // with more points there is no room between them
+const SVG = "http://www.w3.org/2000/svg";
 const $ = (id) => document.getElementById(id);
 
-/** Return a new element. children: elements or text. */
+/** Return a new element of HTML, or of SVG if its tag begins with "svg:". children: elements or text. */
 function make(tag, attributes = {}, ...children) {
-  const element = document.createElement(tag);
+  const element = tag.startsWith("svg:") ? document.createElementNS(SVG, tag.slice(4)) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value);
@@ -204,11 +223,12 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Ask the worker; return its answer. Answers come in the order of the questions. */
-function askWith(worker) {
+/** Ask the worker; return its answer. Answers come in the order of the questions. tell: of the share that is unpacked. */
+function askWith(worker, tell) {
   const waiting = new Map();
   let last = 0;
   worker.onmessage = ({ data }) => {
+    if ("share" in data) return void tell(data.share);
     const { resolve, reject } = waiting.get(data.id);
     waiting.delete(data.id);
     if (data.error) reject(new Error(data.error));
@@ -337,6 +357,41 @@ class Sentence {
   }
 }
 
+// ---- two sentences
+
+class Pair {
+  constructor(ask, data, sentence) {
+    Object.assign(this, { ask, data, sentence, words: [], layers: [] });
+    $("pair-layer").append(...data.layers.map((k) => make("option", { value: k }, `layer ${k}`)));
+    $("pair-layer").value = 1;
+    $("pair-layer").addEventListener("change", () => this.show());
+    $("compare").addEventListener("submit", (event) => { event.preventDefault(); this.read(tokenise($("second").value, data.known)); });
+  }
+
+  async read(words) {
+    if (!words.length) return;
+    const { layers } = await this.ask({ words, aside: true });
+    Object.assign(this, { words, layers });
+    this.show();
+  }
+
+  /** Show the cosines of each word of one with each of the other, and mark pairs that are nearest to each other. */
+  show() {
+    const { words } = this, first = this.sentence.words, layer = $("pair-layer").value;
+    if (!words.length || !first.length) return;
+    const values = this.sentence.layers[layer].map((a) => this.layers[layer].map((b) => cosine(a, b)));
+    const best = words.map((_, j) => Math.max(...values.map((row) => row[j]))), pairs = [];
+    const rows = values.map((row, i) => make("tr", {}, make("th", { scope: "row" }, first[i]), ...row.map((value, j) => {
+      const nearest = value === best[j] && value === Math.max(...row);
+      if (nearest) pairs.push([value, `${first[i]} – ${words[j]} ${value.toFixed(2)}`]);
+      return make("td", { style: shaded(value), ...(nearest ? { class: "nearest" } : {}) }, value.toFixed(2));
+    })));
+    const head = make("tr", {}, make("td"), ...words.map((word) => make("th", { scope: "col" }, word)));
+    $("pair-table").replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows));
+    $("pair-nearest").textContent = `Nearest to each other: ${pairs.sort((a, b) => b[0] - a[0]).map(([, text]) => text).join(", ")}`;
+  }
+}
+
 // ---- a word in many contexts
 
 class Contexts {
@@ -355,6 +410,7 @@ class Contexts {
     this.canvas.addEventListener("pointerleave", () => this.hover(-1));
     this.canvas.addEventListener("click", (event) => this.pin(this.at(event)));
     this.canvas.addEventListener("keydown", (event) => this.key(event));
+    $("save").addEventListener("click", () => this.save());
     new ResizeObserver(() => this.draw()).observe(this.canvas);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     $("layer").value = 1;
@@ -408,44 +464,90 @@ class Contexts {
     if (this.pinned >= 0) this.showNearest();
   }
 
-  /** Draw all points. Colours have shapes too, for who does not see the colours. */
   draw() {
     if (!this.places) return;
-    const { canvas, places } = this, context = canvas.getContext("2d"), ratio = devicePixelRatio;
-    const [w, h] = [canvas.clientWidth, canvas.clientHeight], style = getComputedStyle(document.body);
-    if (canvas.width !== Math.round(w * ratio)) [canvas.width, canvas.height] = [w, h].map((side) => Math.round(side * ratio));
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, w, h);
+    const { canvas } = this, context = canvas.getContext("2d"), ratio = devicePixelRatio;
+    const [w, h] = [canvas.clientWidth, canvas.clientHeight];
+    [canvas.width, canvas.height] = [w, h].map((side) => Math.round(side * ratio)); // which clears it
+    context.scale(ratio, ratio);
+    context.font = `13px ${getComputedStyle(document.body).fontFamily}`;
+    for (const { path, text, x, y, align, fill, stroke, width } of this.pieces(context, w, h)) {
+      Object.assign(context, { fillStyle: fill, strokeStyle: stroke, lineWidth: width, textAlign: align });
+      if (text) context.fillText(text, x, y);
+      else if (stroke) context.stroke(new Path2D(path));
+      else context.fill(new Path2D(path));
+    }
+    $("legend").replaceChildren(...this.legend.map(({ kind, fill, value }) => make("li", {},
+      make("svg:svg", { width: 18, height: 18, "aria-hidden": "true" }, make("svg:path", { d: shape(kind, 9, 9, 6), fill })), ` ${value}`)));
+  }
+
+  /** Return what is seen, for a canvas and for a file: shapes and words. Colours have shapes too, for who does not see them. */
+  pieces(context, w, h) {
+    const { group, places } = this, { color, backgroundColor } = getComputedStyle(document.body), attribute = $("colour").value;
     const far = Math.max(1e-3, ...[0, 1].map((k) => places.reduce((most, place) => Math.max(most, Math.abs(place[k])), 0)));
     this.screen = places.map(([x, y]) => [w / 2 + (x / far) * (w / 2 - 24), h / 2 - (y / far) * (h / 2 - 24)]);
-    const attribute = $("colour").value, values = [...new Set(this.group.filter((o) => !o.own).map((o) => o.values[attribute]))];
-    const size = this.group.length > 1000 ? 3 : 6;
-    this.group.forEach((occurrence, i) => {
-      const kind = Math.min(values.indexOf(occurrence.values[attribute]), COLOURS.length - 1), [x, y] = this.screen[i];
-      context.fillStyle = occurrence.own ? style.color : COLOURS[kind];
-      shape(context, occurrence.own ? "star" : kind, x, y, occurrence.own ? 1.6 * size : size);
-      if (i === this.pinned || i === this.hovered) {
-        context.strokeStyle = style.color;
-        context.lineWidth = i === this.pinned ? 3 : 1.5;
-        context.beginPath();
-        context.arc(x, y, size + 5, 0, 7);
-        context.stroke();
+    const values = [...new Set(group.filter((o) => !o.own).map((o) => o.values[attribute]))], size = group.length > 1000 ? 3 : 6;
+    const kinds = group.map((o) => (o.own ? "star" : Math.min(values.indexOf(o.values[attribute]), COLOURS.length - 1)));
+    const fill = (kind) => (kind === "star" ? color : COLOURS[kind]);
+    this.legend = [...values.slice(0, COLOURS.length).keys(), ...(kinds.includes("star") ? ["star"] : [])].map((kind) => ({ kind, fill: fill(kind),
+      value: kind === "star" ? "your sentence" : values.length > COLOURS.length && kind === COLOURS.length - 1 ? "others" : values[kind] }));
+    const shapes = this.screen.map(([x, y], i) => ({ path: shape(kinds[i], x, y, size * (group[i].own ? 1.6 : 1)), fill: fill(kinds[i]) }));
+    const chosen = [...new Set([this.pinned, this.hovered])].filter((i) => i >= 0);
+    const rings = chosen.map((i) => ({ path: shape(0, ...this.screen[i], size + 5), fill: "none", stroke: color, width: i === this.pinned ? 3 : 1.5 }));
+    const labels = this.labels(context, w, h, size), words = labels.filter(Boolean);
+    for (const i of chosen.filter((i) => !labels[i])) { // there is no room for it: it covers what is there
+      const { text, wide } = this.label(context, i), [x, y] = this.screen[i], left = Math.max(4, Math.min(x + 12, w - wide - 4));
+      const top = y > 30 ? y - 26 : y + 12;
+      words.push({ path: `M${left - 3} ${top}h${wide + 6}v18h${-wide - 6}z`, fill: backgroundColor }, { text, x: left, y: top + 13, align: "left" });
+    }
+    return [...shapes, ...rings, ...words.map((piece) => ({ fill: color, ...piece }))];
+  }
+
+  label(context, i) {
+    const { words, place, length } = this.group[i], text = words.slice(Math.max(0, place - 2), place + length + 2).join(" ");
+    return { text, wide: context.measureText(text).width };
+  }
+
+  /** Return the words beside each point, at the first place around it where they cover neither others nor points; or null. */
+  labels(context, w, h, size) {
+    if (this.group.length > MOST_LABELS) return [];
+    const boxes = this.screen.map(([x, y]) => [x - size, y - size, x + size, y + size]), texts = new Set();
+    return this.screen.map(([x, y], i) => {
+      const { text, wide } = this.label(context, i), beside = size + 6;
+      if (this.group[i].own && texts.has(text)) return null; // the sentence is one of the page's, and has its words already
+      for (const [dx, dy, align] of [[beside, 4, "left"], [-beside, 4, "right"], [0, -beside, "center"], [0, beside + 10, "center"],
+        [beside, -8, "left"], [beside, 16, "left"], [-beside, -8, "right"], [-beside, 16, "right"]]) {
+        const left = x + dx - wide * { left: 0, center: 0.5, right: 1 }[align], box = [left, y + dy - 12, left + wide, y + dy + 4];
+        if (box[0] < 2 || box[1] < 2 || box[2] > w - 2 || box[3] > h - 2) continue;
+        if (boxes.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) continue;
+        boxes.push(box);
+        texts.add(text);
+        return { text, x: x + dx, y: y + dy, align };
       }
-      if (this.group.length > MOST_LABELS) return;
-      const { words, place, length } = occurrence, right = x > w / 2;
-      context.fillStyle = style.color;
-      context.font = `13px ${style.fontFamily}`;
-      context.textAlign = right ? "right" : "left";
-      context.fillText(words.slice(Math.max(0, place - 2), place + length + 2).join(" "), x + (right ? -12 : 12), y + 4);
+      return null;
     });
-    const named = [...values.slice(0, COLOURS.length).map((value, k) => [k, k === COLOURS.length - 1 && values.length > COLOURS.length ? "others" : value]),
-      ...(this.group.some((o) => o.own) ? [["star", "your sentence"]] : [])];
-    $("legend").replaceChildren(...named.map(([kind, value]) => {
-      const sample = make("canvas", { width: 18, height: 18, "aria-hidden": "true" }), small = sample.getContext("2d");
-      small.fillStyle = kind === "star" ? style.color : COLOURS[kind];
-      shape(small, kind, 9, 9, 6);
-      return make("li", {}, sample, ` ${value}`);
-    }));
+  }
+
+  /** Save what is seen as a picture, with its colours, a title and the legend. */
+  save() {
+    const { canvas } = this, context = canvas.getContext("2d"), { color, backgroundColor, fontFamily } = getComputedStyle(document.body);
+    const [w, h] = [canvas.clientWidth, canvas.clientHeight], word = $("word").value, title = `${word}: ${$("mix").textContent}`;
+    const pieces = [{ text: title, x: 12, y: -10, fill: color }, ...this.pieces(context, w, h)];
+    let [x, y] = [12, h + 24];
+    for (const { kind, fill, value } of this.legend) {
+      const wide = 40 + context.measureText(value).width;
+      if (x > 12 && x + wide > w) [x, y] = [12, y + 22];
+      pieces.push({ path: shape(kind, x + 6, y - 5, 6), fill }, { text: value, x: x + 20, y, fill: color });
+      x += wide;
+    }
+    const anchors = { left: "start", center: "middle", right: "end" };
+    const elements = pieces.map(({ path, text, x, y, align = "left", fill, stroke = "none", width = 0 }) => (text
+      ? make("svg:text", { x, y, fill, "text-anchor": anchors[align] }, text)
+      : make("svg:path", { d: path, fill, stroke, "stroke-width": width })));
+    const tall = y + 46, picture = make("svg:svg", { viewBox: `0 -30 ${w} ${tall}`, width: w, height: tall, "font-family": fontFamily, "font-size": 13 },
+      make("svg:title", {}, title), make("svg:rect", { y: -30, width: w, height: tall, fill: backgroundColor }), ...elements);
+    const file = new Blob([new XMLSerializer().serializeToString(picture)], { type: "image/svg+xml" });
+    make("a", { download: `${word}.svg`, href: URL.createObjectURL(file) }).click();
   }
 
   /** Return the occurrence under the pointer, or -1. */
@@ -508,20 +610,15 @@ function told({ words, place, length, values }) {
     ...(kinds ? [make("small", {}, ` (${kinds})`)] : [])];
 }
 
-function shape(context, kind, x, y, size) {
-  context.beginPath();
-  if (kind === "star") for (let k = 0; k < 10; k++) {
-    const angle = (k * Math.PI) / 5 - Math.PI / 2, radius = k % 2 ? size / 2.2 : size;
-    context.lineTo(x + radius * Math.cos(angle), y + radius * Math.sin(angle));
-  } else if (kind % 4 === 0) context.arc(x, y, size, 0, 7);
-  else {
-    const corners = [0, 4, 3, 4][kind % 4], turn = kind % 4 === 1 ? Math.PI / 4 : -Math.PI / 2; // square, triangle, diamond
-    for (let k = 0; k < corners; k++) {
-      const angle = turn + (2 * Math.PI * k) / corners;
-      context.lineTo(x + 1.2 * size * Math.cos(angle), y + 1.2 * size * Math.sin(angle));
-    }
-  }
-  context.fill();
+/** Return the path of a star, circle, square, triangle or diamond. */
+function shape(kind, x, y, size) {
+  if (kind !== "star" && kind % 4 === 0) return `M${x - size} ${y}a${size} ${size} 0 1 0 ${2 * size} 0a${size} ${size} 0 1 0 ${-2 * size} 0z`;
+  const n = kind === "star" ? 10 : [0, 4, 3, 4][kind % 4], turn = kind % 4 === 1 ? Math.PI / 4 : -Math.PI / 2;
+  const corners = Array.from({ length: n }, (_, k) => {
+    const angle = turn + (2 * Math.PI * k) / n, radius = kind !== "star" ? 1.2 * size : k % 2 ? size / 2.2 : size;
+    return `${x + radius * Math.cos(angle)} ${y + radius * Math.sin(angle)}`;
+  });
+  return `M${corners.join("L")}z`;
 }
 
 // ---- what a pipeline's components have learnt
@@ -538,7 +635,7 @@ function showMixes(mixes) {
 
 /** Return the occurrences with their vectors. Each layer is whole numbers times a step. */
 function withVectors(data) {
-  const bytes = Uint8Array.from(atob($("vectors").textContent), (character) => character.charCodeAt(0));
+  const bytes = bytesOf($("vectors").textContent);
   const { width } = data, size = 4 + width; // float32 step, int8 values
   let n = 0;
   data.words = new Map(data.words);
@@ -558,15 +655,25 @@ function withVectors(data) {
 async function show() {
   const data = withVectors(JSON.parse($("data").textContent));
   const source = URL.createObjectURL(new Blob([$("script").textContent], { type: "text/javascript" }));
-  const ask = askWith(new Worker(source));
-  const contexts = new Contexts(data), sentence = new Sentence(ask, data, (words, layers) => contexts.typed(words, layers));
-  Object.assign(window, { contexts, sentence });
+  const ask = askWith(new Worker(source), (share) => { $("unpacked").value = share; });
+  const contexts = new Contexts(data), sentence = new Sentence(ask, data, (words, layers) => { contexts.typed(words, layers); pair.show(); });
+  const pair = new Pair(ask, data, sentence), other = [...data.words.values()][0].at(-1).words;
+  Object.assign(window, { contexts, sentence, pair });
   showMixes(data.mixes);
   $("predictions").hidden = !data.predictions;
-  await ask({ bilm: $("bilm").textContent });
+  $("second").value = other.join(" ");
+  try {
+    await ask({ bilm: $("bilm").textContent });
+  } catch (error) {
+    $("speed").textContent = `The model can't be unpacked (${error.message}). Open the page in a newer browser.`;
+    return;
+  }
   $("bilm").remove();
+  $("unpacked").remove();
+  for (const button of document.querySelectorAll("form button")) button.disabled = false;
   await sentence.read(data.sentences[0]); // as the page's text has it, which may be split otherwise than what is typed
   document.body.dataset.ready = "true";
+  await pair.read(other);
 }
 
 if (typeof document === "undefined") work();

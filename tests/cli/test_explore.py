@@ -5,6 +5,7 @@ import random
 import re
 import shutil
 from collections import Counter
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,55 @@ def test_keyboard_reaches_points_and_words(page):
     before = page.evaluate("sentence.chosen")
     page.keyboard.press("ArrowRight")
     assert page.evaluate("sentence.chosen") == before + 1
+
+
+@pytest.mark.slow
+def test_two_sentences_side_by_side(page, en_mini):
+    read(page, SENTENCE)
+    expected_words = page.evaluate("sentence.ask({place: 4}).then(answer => answer.predictions)")
+    other = "She opened an account at a bank ."
+    page.fill("#second", other)
+    page.press("#second", "Enter")
+    page.wait_for_function("n => pair.words.length === n", arg=len(other.split()))
+    page.select_option("#pair-layer", "2")
+    rows = page.query_selector_all("#pair-table tbody tr")
+    got = [[float(cell.inner_text()) for cell in row.query_selector_all("td")] for row in rows]
+    a, b = (ElmoEmbedder(en_mini).embed_sentence(text.split())[2] for text in (SENTENCE, other))
+    a, b = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True) for vectors in (a, b))
+    cosines = a @ b.T
+    np.testing.assert_allclose(got, cosines, atol=0.006)
+    nearest = [(i, int(j)) for i, j in enumerate(cosines.argmax(1)) if cosines[:, j].argmax() == i]
+    framed = page.evaluate(
+        "[...document.querySelectorAll('.nearest')].map(c => [c.parentNode.rowIndex - 1, c.cellIndex - 1])"
+    )
+    assert [tuple(pair) for pair in framed] == nearest
+    assert page.inner_text("#pair-nearest").count(" \u2013 ") == len(nearest)
+    # the sentence above is still the one whose words are predicted
+    assert page.evaluate("sentence.ask({place: 4}).then(answer => answer.predictions)") == expected_words
+
+
+@pytest.mark.slow
+def test_the_saved_picture_and_its_words_which_do_not_cover_each_other(page, tmp_path):
+    page.select_option("#word", "plant")
+    with page.expect_download() as download:
+        page.click("#save")
+    assert download.value.suggested_filename == "plant.svg"
+    download.value.save_as(tmp_path / "plant.svg")
+    picture = page.context.new_page()
+    picture.goto((tmp_path / "plant.svg").as_uri())
+    boxes = picture.evaluate(
+        "[...document.querySelectorAll('text')].map(e => [e.textContent, e.getBoundingClientRect()])"
+        ".map(([text, box]) => [text, box.left, box.top, box.right, box.bottom])"
+    )
+    n_points, n_senses = page.evaluate("contexts.group.length"), 2
+    assert picture.evaluate("document.querySelectorAll('path').length") == n_points + n_senses
+    picture.close()
+    texts = [text for text, *_ in boxes]
+    assert texts[0].startswith("plant: ")
+    assert texts[-2:] == ["factory", "flower"]
+    assert len(texts) > 1 + n_points // 2 + n_senses
+    for (_, *a), (_, *b) in combinations(boxes, 2):
+        assert a[2] <= b[0] + 1 or b[2] <= a[0] + 1 or a[3] <= b[1] + 1 or b[3] <= a[1] + 1
 
 
 KINDS = ["2008", "0", "-1", "1e3", "3.5", "constructor", "__proto__", "toString", "length", "e-mail", "post\u2013war"]
