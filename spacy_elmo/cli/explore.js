@@ -388,7 +388,7 @@ class Pair {
     })));
     const head = make("tr", {}, make("td"), ...words.map((word) => make("th", { scope: "col" }, word)));
     $("pair-table").replaceChildren(make("thead", {}, head), make("tbody", {}, ...rows));
-    $("pair-nearest").textContent = `Nearest to each other: ${pairs.sort((a, b) => b[0] - a[0]).map(([, text]) => text).join(", ")}`;
+    $("pair-nearest").textContent = `Nearest to each other: ${pairs.sort((a, b) => b[0] - a[0]).map(([, text]) => text).slice(0, 5).join(", ")}`;
   }
 }
 

@@ -183,7 +183,7 @@ def test_two_sentences_side_by_side(page, en_mini):
         "[...document.querySelectorAll('.nearest')].map(c => [c.parentNode.rowIndex - 1, c.cellIndex - 1])"
     )
     assert [tuple(pair) for pair in framed] == nearest
-    assert page.inner_text("#pair-nearest").count(" \u2013 ") == len(nearest)
+    assert page.inner_text("#pair-nearest").count(" \u2013 ") == min(5, len(nearest))
     # the sentence above is still the one whose words are predicted
     assert page.evaluate("sentence.ask({place: 4}).then(answer => answer.predictions)") == expected_words
 
