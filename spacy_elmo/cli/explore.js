@@ -396,7 +396,7 @@ class Pair {
 
 class Contexts {
   constructor(data) {
-    Object.assign(this, { data, group: [], own: { words: [], layers: [] }, weights: data.layers.map(() => 0), hovered: -1, pinned: -1, basis: null });
+    Object.assign(this, { data, group: [], own: { words: [], layers: [] }, weights: data.layers.map((k) => Number(k === 1)), hovered: -1, pinned: -1, basis: null });
     $("word").append(...[...data.words.keys()].map((word) => make("option", { value: word }, word)));
     $("colour").append(...data.attributes.map((name) => make("option", {}, name)));
     $("layer").max = data.layers.length - 1;
@@ -439,7 +439,6 @@ class Contexts {
     this.hovered = this.pinned = -1;
     this.basis = null;
     this.update();
-    this.tell();
   }
 
   /** Take the mix from the slider over the layers, or from the layers' own sliders, and set the others to it. */
@@ -460,8 +459,10 @@ class Contexts {
     if (first) this.basis = [0, 1].map((k) => unit(Float64Array.from({ length: width }, (_, i) => Math.sin((i + 1) * (k + 1)))));
     this.vectors = mixed(this.group, this.weights);
     this.places = plane(this.vectors, this.basis, first ? 30 : 2);
+    this.rounding = 0.02 * Math.hypot(...this.vectors[0]); // of 8 bits: points that are no further apart are equal
     this.draw();
     if (this.pinned >= 0) this.showNearest();
+    if (this.hovered < 0) this.tell();
   }
 
   draw() {
@@ -472,10 +473,16 @@ class Contexts {
     context.scale(ratio, ratio);
     context.font = `13px ${getComputedStyle(document.body).fontFamily}`;
     for (const { path, text, x, y, align, fill, stroke, width } of this.pieces(context, w, h)) {
-      Object.assign(context, { fillStyle: fill, strokeStyle: stroke, lineWidth: width, textAlign: align });
-      if (text) context.fillText(text, x, y);
-      else if (stroke) context.stroke(new Path2D(path));
-      else context.fill(new Path2D(path));
+      if (text) {
+        Object.assign(context, { fillStyle: fill, textAlign: align });
+        context.fillText(text, x, y);
+      } else if (stroke) {
+        Object.assign(context, { strokeStyle: stroke, lineWidth: width });
+        context.stroke(new Path2D(path));
+      } else {
+        context.fillStyle = fill;
+        context.fill(new Path2D(path));
+      }
     }
     $("legend").replaceChildren(...this.legend.map(({ kind, fill, value }) => make("li", {},
       make("svg:svg", { width: 18, height: 18, "aria-hidden": "true" }, make("svg:path", { d: shape(kind, 9, 9, 6), fill })), ` ${value}`)));
@@ -484,7 +491,7 @@ class Contexts {
   /** Return what is seen, for a canvas and for a file: shapes and words. Colours have shapes too, for who does not see them. */
   pieces(context, w, h) {
     const { group, places } = this, { color, backgroundColor } = getComputedStyle(document.body), attribute = $("colour").value;
-    const far = Math.max(1e-3, ...[0, 1].map((k) => places.reduce((most, place) => Math.max(most, Math.abs(place[k])), 0)));
+    const far = Math.max(this.rounding, ...[0, 1].map((k) => places.reduce((most, place) => Math.max(most, Math.abs(place[k])), 0)));
     this.screen = places.map(([x, y]) => [w / 2 + (x / far) * (w / 2 - 24), h / 2 - (y / far) * (h / 2 - 24)]);
     const values = [...new Set(group.filter((o) => !o.own).map((o) => o.values[attribute]))], size = group.length > 1000 ? 3 : 6;
     const kinds = group.map((o) => (o.own ? "star" : Math.min(values.indexOf(o.values[attribute]), COLOURS.length - 1)));
@@ -513,7 +520,7 @@ class Contexts {
     if (this.group.length > MOST_LABELS) return [];
     const boxes = this.screen.map(([x, y]) => [x - size, y - size, x + size, y + size]), texts = new Set();
     return this.screen.map(([x, y], i) => {
-      const { text, wide } = this.label(context, i), beside = size + 6;
+      const { text, wide } = this.label(context, i), beside = size + 8;
       if (this.group[i].own && texts.has(text)) return null; // the sentence is one of the page's, and has its words already
       for (const [dx, dy, align] of [[beside, 4, "left"], [-beside, 4, "right"], [0, -beside, "center"], [0, beside + 10, "center"],
         [beside, -8, "left"], [beside, 16, "left"], [-beside, -8, "right"], [-beside, 16, "right"]]) {
@@ -568,7 +575,7 @@ class Contexts {
   }
 
   tell() {
-    const flat = this.places && this.places.every(([x, y]) => Math.abs(x) + Math.abs(y) < 1e-3);
+    const flat = this.places.every((place) => Math.hypot(...place) <= this.rounding);
     if (this.hovered >= 0) $("hovered").replaceChildren(...told(this.group[this.hovered]));
     else $("hovered").textContent = flat
       ? "Layer 0 sees the word alone: all occurrences are equal there. Move the slider."

@@ -195,7 +195,7 @@ def test_the_saved_picture_and_its_words_which_do_not_cover_each_other(page, tmp
         page.click("#save")
     assert download.value.suggested_filename == "plant.svg"
     download.value.save_as(tmp_path / "plant.svg")
-    picture = page.context.new_page()
+    picture = page.context.browser.new_page()
     picture.goto((tmp_path / "plant.svg").as_uri())
     boxes = picture.evaluate(
         "[...document.querySelectorAll('text')].map(e => [e.textContent, e.getBoundingClientRect()])"
