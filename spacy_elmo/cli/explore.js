@@ -437,6 +437,7 @@ class Contexts {
   choose(word) {
     this.group = [...this.data.words.get(word), ...this.typedAs(word)];
     this.hovered = this.pinned = -1;
+    $("nearest").replaceChildren();
     this.basis = null;
     this.update();
   }
@@ -459,7 +460,9 @@ class Contexts {
     if (first) this.basis = [0, 1].map((k) => unit(Float64Array.from({ length: width }, (_, i) => Math.sin((i + 1) * (k + 1)))));
     this.vectors = mixed(this.group, this.weights);
     this.places = plane(this.vectors, this.basis, first ? 30 : 2);
-    this.rounding = 0.02 * Math.hypot(...this.vectors[0]); // of 8 bits: points that are no further apart are equal
+    const rounding = 0.02 * Math.hypot(...this.vectors[0]); // to 8 bits: points that are no further apart are equal
+    this.flat = this.places.every((place) => Math.hypot(...place) <= rounding);
+    if (this.flat) this.places = this.places.map(() => [0, 0]);
     this.draw();
     if (this.pinned >= 0) this.showNearest();
     if (this.hovered < 0) this.tell();
@@ -491,7 +494,7 @@ class Contexts {
   /** Return what is seen, for a canvas and for a file: shapes and words. Colours have shapes too, for who does not see them. */
   pieces(context, w, h) {
     const { group, places } = this, { color, backgroundColor } = getComputedStyle(document.body), attribute = $("colour").value;
-    const far = Math.max(this.rounding, ...[0, 1].map((k) => places.reduce((most, place) => Math.max(most, Math.abs(place[k])), 0)));
+    const far = Math.max(1e-3, ...[0, 1].map((k) => places.reduce((most, place) => Math.max(most, Math.abs(place[k])), 0)));
     this.screen = places.map(([x, y]) => [w / 2 + (x / far) * (w / 2 - 24), h / 2 - (y / far) * (h / 2 - 24)]);
     const values = [...new Set(group.filter((o) => !o.own).map((o) => o.values[attribute]))], size = group.length > 1000 ? 3 : 6;
     const kinds = group.map((o) => (o.own ? "star" : Math.min(values.indexOf(o.values[attribute]), COLOURS.length - 1)));
@@ -575,9 +578,8 @@ class Contexts {
   }
 
   tell() {
-    const flat = this.places.every((place) => Math.hypot(...place) <= this.rounding);
     if (this.hovered >= 0) $("hovered").replaceChildren(...told(this.group[this.hovered]));
-    else $("hovered").textContent = flat
+    else $("hovered").textContent = this.flat
       ? "Layer 0 sees the word alone: all occurrences are equal there. Move the slider."
       : `${this.group.length} occurrences. Point at one to read it; click to pin it. Keys: arrows and Enter.`;
   }
