@@ -296,10 +296,13 @@ class Step:
     last listeners have read the layers, and a gradient has come for each reading. A `tok2vec` pipe that reads the
     layers calls back after later components have, because it waits for listeners of its own.
 
-    `nlp.update(sgd=...)` calls the pipe's `finish_update` before the components have called back; then the step ends
-    when it is complete. `spacy train` calls it after they have; then it ends the step. A step of which components were
-    skipped ends when the weights are next used, or the next batch begins. What other threads predict meanwhile is of
-    the weights before it.
+    It ends in one of four places, whichever comes first:
+    - `add_gradients`, when it is complete and has its optimizer: `nlp.update(sgd=...)` gives it before they call back.
+    - `finish`, when gradients have come: `spacy train` gives the optimizer after them.
+    - `_end_if_due`, when the weights are next used, and components were skipped.
+    - The pipe's `update`, when the next batch begins.
+
+    What other threads predict meanwhile is of the weights before it.
 
     last: the ids of the listeners that read the layers after all others: those of the last component that listens.
     """
@@ -364,7 +367,7 @@ class Step:
     def finish(self, optimizer: Optimizer) -> None:
         """Apply the gradients with this optimizer: at once, or if no listener has called back yet, at the end."""
         self._optimizer = optimizer
-        if self._ended or self._gradients:
+        if self._ended or self._gradients:  # ended: the gradients are in the biLM, and wait for their optimizer
             self.end()
 
     def _end_if_due(self) -> None:

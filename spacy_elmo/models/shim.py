@@ -77,7 +77,10 @@ class BiLMShim(Shim):
         return load_options(self.options_file, self.bilm) if embedder is None else embedder.options
 
     def load(self) -> Embedder:
-        """Return the embedder. Read the files if there is none; raises ElmoError if they can't be used."""
+        """Return the embedder with the current weights: an open step of training, if there is one, is ended first.
+
+        Read the files if there is no embedder yet. Raises ElmoError if they can't be used.
+        """
         with self._lock:
             self._end_open_step()
             return self._embedder or self.set_weights(*load_arrays(self.options_file, self.weight_file, self.bilm))
