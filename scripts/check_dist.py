@@ -161,12 +161,13 @@ def check_dist(
         "\n| date | environment | Python | libraries | loops | passed | seconds |\n|---|---|---|---|---|---|---|"
     )
     first: dict[str, list[float]] = {}
-    for place in PLACES:
-        if only not in place.name:
-            continue
+    places = [place for place in PLACES if only in place.name]
+    if not places:
+        names = ", ".join(place.name for place in PLACES)
+        raise CommandError(f"--only is {only!r}, which none has. Expected a part of one of these names: {names}.")
+    for place in places:
         if place.compiler and shutil.which(place.compiler) is None:
-            typer.echo(f"| {date.today()} | {place.name} | not run: there is no {place.compiler} | | | | |")
-            continue
+            raise CommandError(f"{place.name}: there is no {place.compiler}. Install it, or give --only others.")
         start = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="b ö " if place.alone else None) as name:
             os.chmod(name, 0o755)

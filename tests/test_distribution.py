@@ -6,6 +6,7 @@ import runpy
 from configparser import ConfigParser
 from pathlib import Path
 
+import pytest
 import srsly
 from commands import invoke, run
 
@@ -29,16 +30,19 @@ def test_the_page_of_the_index() -> None:
     assert not re.search(r"make run|make test|packages/|a clone", page)
 
 
-def test_each_bilm_tells_its_version_and_its_licence() -> None:
+def test_each_bilm_tells_its_version_and_its_licence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     card = (ROOT / "spacy_elmo/bilms/en_core/README.md").read_text(encoding="utf8")
     softmax = ConfigParser()
     softmax.read(ROOT / "packages/en_core_softmax/setup.cfg", encoding="utf8")
     version, licence = (softmax["metadata"][key] for key in ("version", "license_expression"))
     assert f"| version | {version} |\n| licence | {licence} |\n" in card
+    monkeypatch.chdir(tmp_path)
     told = json.loads(invoke("elmo", "--version", "--json").output)["bilms"]
     assert told["en_core"] == {"distribution": "spacy-elmo", "version": version, "licence": licence}
     assert f"en_core {version} ({licence})" in run("elmo", "--version")
     assert f"version {version} licence {licence}" in run("elmo", "info", "en_core")
+    (tmp_path / "en_core").mkdir()  # which is what en_core names here, but for --version
+    assert json.loads(invoke("elmo", "--version", "--json").output)["bilms"] == told
 
 
 def test_the_citation_names_the_version_and_the_repository() -> None:

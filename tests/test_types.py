@@ -31,6 +31,7 @@ def test_the_types_are_those_that_come() -> None:
     named = tfhub_outputs(doc)
     vectors: Array = encode(nlp, [doc.text, "Hello"], normalize_embeddings=True)
     tensor: torch.Tensor = encode(nlp, doc.text, convert_to_tensor=True)
+    either: Array | torch.Tensor = encode(nlp, doc.text, convert_to_numpy=False)
     embedder = ElmoEmbedder()
     options: BiLMOptions = embedder.options
     layers: list[Array] = embedder.embed_batch(WORDS)
@@ -41,5 +42,7 @@ def test_the_types_are_those_that_come() -> None:
     x = own_network(Elmo(None, None, 1, dropout=0.0), batch_to_ids(WORDS))
     arrays = [*named.values(), vectors, *layers, padded, of_texts]
     assert all(isinstance(array, np.ndarray) and array.dtype == np.float32 for array in arrays)
-    assert all(isinstance(found, torch.Tensor) for found in (tensor, on_device, x, bilm(batch_to_ids(WORDS)).layers))
+    assert all(
+        isinstance(found, torch.Tensor) for found in (tensor, either, on_device, x, bilm(batch_to_ids(WORDS)).layers)
+    )
     assert (cut, options.width, mask.sum(), learned_mixes(nlp)) == (0, 512, 7, [])

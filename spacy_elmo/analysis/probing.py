@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
@@ -96,6 +97,7 @@ def read_labelled(source: Path, attribute: str, getter: Getter, limit: int | Non
         raise CorpusError(FILE_MISSING.format(path=source, expected=_EXPECTED))
     files = find_files(source) if source.is_dir() else [source]
     corpus = LabelledCorpus([], [])
+    limit = limit and min(limit, sys.maxsize)  # islice accepts no larger number
     for words, labels in islice(_labelled_sentences(files, attribute, getter), limit):
         if words:
             corpus.sentences.append(words)

@@ -47,7 +47,7 @@ def load(name: str) -> Any:
     title = name.replace("-", "_")
     module = import_module(f"{__name__}.{title}")
     command, alone = getattr(module, title), typer.Typer(add_completion=False)
-    told = f"{COMMANDS[name]}\n\n{getdoc(command)}"
+    told = f"{COMMANDS[name]}\n\n{getdoc(command) or ''}"
     alone.command(help=told, **getattr(module, "SETTINGS", {}))(with_exit_codes(command))
     return typer.main.get_command(alone)
 

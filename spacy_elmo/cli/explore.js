@@ -151,8 +151,8 @@ function bytesOf(base64) {
   return bytes;
 }
 
-/** Return the biLM of a packed file. Its arrays are whole numbers, each times the step of its output, or float32. tell: of the share
- *  that is done. */
+/** Return the biLM of a packed file, whose arrays are whole numbers, each times the step of its output, or float32.
+ *  tell: is called with the share that is done. */
 async function unpack(base64, tell) {
   const PIECE = 1 << 20; // a multiple of 4, so that a piece is base64, too
   let at = 0;
@@ -179,9 +179,10 @@ async function unpack(base64, tell) {
     const output = lstm // the outputs are the last axis, of each direction
       ? (i) => (i < length / 2 ? 0 : half) + (i % half)
       : (i) => Math.floor(i / (length / outputs));
-    if (outputs) arrays[name] = new Float32Array(length);
-    else arrays[name] = values;
-    for (let i = 0; outputs && i < length; i++) arrays[name][i] = values[i] * steps[output(i)];
+    if (outputs) {
+      arrays[name] = new Float32Array(length);
+      for (let i = 0; i < length; i++) arrays[name][i] = values[i] * steps[output(i)];
+    } else arrays[name] = values;
     tell(0.7 + (0.3 * offset) / bytes.byteLength);
   }
   return new BiLM(header.options, arrays, header.words);
@@ -580,7 +581,7 @@ class Contexts {
   tell() {
     if (this.hovered >= 0) $("hovered").replaceChildren(...told(this.group[this.hovered]));
     else $("hovered").textContent = this.flat
-      ? "Layer 0 sees the word alone: all occurrences are equal there. Move the slider."
+      ? "All occurrences are equal here: layer 0 sees the word alone. Move the slider."
       : `${this.group.length} occurrences. Point at one to read it; click to pin it. Keys: arrows and Enter.`;
   }
 

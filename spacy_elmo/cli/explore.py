@@ -68,16 +68,22 @@ def explore(
     split = (blank(lang) if lang else nlp).tokenizer
     docs: list[Doc] = []
     if texts:
-        report = Report()
+        report, has_it = Report(), colour_by is None
         fields: Fields = {"text_column": text_column or ("text" if colour_by else None), "text_field": text_field}
         for document in read_documents(texts, choice.tokenizer(lang), report, **fields):
-            docs += _docs_of(document, colour_by, nlp.vocab, split)
+            others = json.loads(document.meta or "{}") | ({} if document.id is None else {"id": document.id})
+            has_it |= colour_by in others
+            docs += _docs_of(document, others, colour_by, nlp.vocab, split)
+        if not has_it and docs:
+            names = ", ".join(map(repr, others)) or "nothing"
+            raise CommandError(f"{document.source}: has {names} beside the text. Expected {colour_by!r} (--colour-by).")
         shared.tell_bad_lines(report)
-        if len({doc.user_data[OF_SENTENCE]["document"] for doc in docs}) == 1:
+        if colour_by != "document" and len({doc.user_data[OF_SENTENCE]["document"] for doc in docs}) == 1:
             for doc in docs:
                 del doc.user_data[OF_SENTENCE]["document"]
         docs = list(nlp.pipe(docs))
-        chosen = chosen or list(dict.fromkeys(doc.user_data[OF_WORD] for doc in docs if OF_WORD in doc.user_data))
+        told = Counter(doc.user_data[OF_WORD] for doc in docs if OF_WORD in doc.user_data)
+        chosen = chosen or [word for word, _ in told.most_common(MOST_WORDS)]
         counts = Counter(token.text for doc in docs for token in doc if token.is_alpha and not token.is_stop)
         usual = [word for word, n in counts.most_common(MOST_WORDS) if n > 1]
     else:
@@ -113,21 +119,20 @@ def explore(
 OF_SENTENCE, OF_WORD = "of_sentence", "of_word"
 
 
-def _docs_of(document: Document, colour_by: str | None, vocab: Vocab, split: Callable[[str], Doc]) -> list[Doc]:
-    """Return a doc of each sentence, with what its table or JSON object tells of it. Raises CommandError."""
+def _docs_of(
+    document: Document, others: Mapping[str, Any], colour_by: str | None, vocab: Vocab, split: Callable[[str], Doc]
+) -> list[Doc]:
+    """Return a doc of each sentence, with what its table or JSON object tells beside the text. Raises CommandError."""
     docs = [Doc(vocab, words=sentence) for sentence in document.sentences]
-    values, place = {"document": Path(document.source).name}, f"{document.source}, line {document.line:,}"
+    values = {"document": Path(document.source).name}
     if colour_by is not None:
-        fields = json.loads(document.meta or "{}")
-        if colour_by not in fields:
-            told = ", ".join(map(repr, fields)) or "nothing"
-            raise CommandError(f"{place}: has {told} beside the text. Expected {colour_by!r}, as --colour-by says.")
-        values = {colour_by: str(fields[colour_by])} | values
-        if word := str(fields.get("word", "")):
+        values |= {colour_by: str(others.get(colour_by) or "none")}
+        if word := str(others.get("word", "")):
             for doc in docs:
                 doc.user_data[OF_WORD] = word
             if not _spans(word, _by_form(docs), split):
                 text = line_of(token.text for doc in docs for token in doc)
+                place = f"{document.source}, line {document.line:,}"
                 raise CommandError(f"{place}: its word is {word!r}, which its text does not have: {text}")
     for doc in docs:
         doc.user_data[OF_SENTENCE] = dict(values)
@@ -163,15 +168,15 @@ def _embed(groups: Iterable[Sequence[Span]], choice: BiLMChoice) -> dict[Span, F
 
 def _values(span: Span) -> dict[str, str]:
     """Return what an occurrence can be coloured by."""
-    doc = span.doc
-    values: dict[str, str] = dict(doc.user_data.get(OF_SENTENCE, {}))
+    doc, values = span.doc, dict[str, str]()
+    own: dict[str, str] = doc.user_data.get(OF_SENTENCE, {})
     if doc.has_annotation("TAG"):
         values["tag"] = " ".join(token.tag_ for token in span)
     if doc.has_annotation("ENT_IOB"):
         values["entity"] = span[0].ent_type_ or "none"
     if doc.cats:
         values["category"] = max(doc.cats, key=doc.cats.__getitem__)
-    return values
+    return {**own, **values, **own}  # in this order; one's own column may be called tag
 
 
 def _pack_bilm(choice: BiLMChoice, predictions: bool) -> tuple[str, bool]:

@@ -17,7 +17,7 @@ from spacy.cli._util import Arg, import_code
 from ..errors import CommandError, ElmoError, WeightsError
 from ..formats.contents import OUTPUT, VECTORS_FILE, WEIGHTS, is_hdf5, kind_of, matrices_in, vectors_in
 from ..formats.hdf5 import MAX_BYTES, allowed_bytes
-from ..formats.names import find_official, folders_of_packages
+from ..formats.names import find_official, folders_of_packages, is_named
 from ..formats.options import BiLMOptions, read_contents, read_options, warn_of_keys
 from ..formats.paths import refuse_address, sha256_of
 from ..formats.softmax import read_softmax
@@ -28,6 +28,7 @@ from ..modules.loading import (
     EMBEDDED,
     embedded_files,
     find_bilm,
+    is_embedded,
     refuse_other_names,
     told_by_card,
     warn_of_other_options,
@@ -43,6 +44,10 @@ from . import shared
 from .console import msg
 
 Rows = list[tuple[str, str]]
+_TOO_MUCH = (
+    "{path}: reading this takes far more memory than its values need. It is damaged or made to do harm: get it again "
+    "from a place that you trust, and compare its SHA-256."
+)
 OPTIONS, DOCS = "options", "docs"  # kinds of files, beside those of formats/contents.py
 # what a file may cost beside its values, and what machines that are slow decompress and check in a second
 _MORE_BYTES, _SECONDS, _BYTES_A_SECOND = 2**28, 30, 2**24
@@ -81,8 +86,9 @@ def info(
                 models.append([found / OPTIONS_FILE, found / WEIGHTS_FILE, *softmax])
             else:
                 lone.append(found)
-        except ElmoError as error:
-            msg.fail(error)
+        except (ElmoError, MemoryError) as error:
+            is_too_much = isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError)
+            msg.fail(_TOO_MUCH.format(path=name) if is_too_much else error)
             usable = False
     for paths in filter(None, models):
         with _limits(paths):
@@ -145,7 +151,7 @@ def _find(name: str) -> Path | None:
 
 def _show_package(name: str, folder: Path) -> None:
     """Print where a biLM that was installed or is embedded comes from: its distribution, licence and model card."""
-    rows: Rows = [*shared.origin_of(name).items()]
+    rows: Rows = [*shared.origin_of(name).items()] if is_embedded(name) or is_named(name) else []
     if rows:
         rows.append(("language", told_by_card("language", folder / OPTIONS_FILE) or "not told"))
         if (folder / CARD).is_file():
@@ -208,10 +214,7 @@ def _show_files(paths: list[Path]) -> bool:
             except (ElmoError, OSError) as error:
                 problem = error
             except MemoryError:
-                problem = CommandError(
-                    f"{path}: reading this file takes far more memory than its values need. It is damaged or made to "
-                    "do harm: get it again from a place that you trust, and compare its SHA-256."
-                )
+                problem = CommandError(_TOO_MUCH.format(path=path))
         if rows:
             msg.table(rows)
         for warning in told:

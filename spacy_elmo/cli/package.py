@@ -75,7 +75,7 @@ def package(
     elif softmax is Place.apart and files.softmax_folder(model) is None:
         problem = f"--softmax is apart, but {files.no_softmax(model)} Or give --softmax inside or none"
     elif build is not Built.none and find_spec("build") is None:
-        problem = "the module build is missing. Expected it for --build: pip install build setuptools wheel"
+        problem = "the module build is missing. Expected it for --build: pip install build 'setuptools>=77' wheel"
     if problem is not None:
         raise CommandError(f"{problem}.")
     folders = [name, f"{name}_softmax"] if softmax.value == "apart" else [name]
@@ -126,9 +126,11 @@ def _write(
     texts = {"setup.cfg": setup, "pyproject.toml": _PYPROJECT, f"{module}/__init__.py": _INIT}
     for file, text in texts.items():
         (root / file).write_text(text.format(**about), encoding="utf8", newline="\n")
-    if (output / folder / module / CARD).exists():
+    own, present = of_bilm and (packed / CARD).exists(), output / folder / module / CARD
+    if present.exists():
+        if own and (packed / CARD).read_bytes() not in present.read_bytes():
+            msg.warn(f"{present}: stays as it is, and differs from the card of this biLM. See that it tells of it.")
         return
-    own = of_bilm and (packed / CARD).exists()
     told = (packed / CARD).read_bytes() if own else "# {name}\n\n{description}.\n".format(**about).encode()
     if licence and licence.encode() not in told:
         if of_bilm and b"licen" in told.lower():
@@ -154,7 +156,9 @@ def _build(folder: Path, kind: str) -> None:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode:
             told = (result.stderr or result.stdout).strip()[-300:]
-            raise CommandError(f"{folder}: the {kind} was not built ({told}). Try pip install build setuptools wheel.")
+            raise CommandError(
+                f"{folder}: the {kind} was not built ({told}). Try pip install build 'setuptools>=77' wheel."
+            )
         (folder / "dist").mkdir(exist_ok=True)
         for path in sorted(made.iterdir()):
             with replacing(folder / "dist" / path.name, CommandError) as target:

@@ -21,12 +21,12 @@ from ..errors import CommandError
 from ..formats import write_options, write_weights
 from ..formats.atomic import replacing, writing
 from ..formats.characters import TruncatedWords
-from ..formats.names import GROUP, PUBLISHED, find_point, is_named
+from ..formats.names import GROUP, PUBLISHED, find_point
 from ..formats.outputs import output
 from ..inference import Embedder
 from ..inference.engine import Layers
 from ..inference.linear import Precision
-from ..modules.loading import find_bilm, is_embedded, told_by_card
+from ..modules.loading import EMBEDDED, find_bilm, told_by_card
 from ..pipeline.saved import is_pipeline, pipeline_weights
 from ..pretraining.language_model import refuse_new_run
 from ..text.stream import Report
@@ -64,11 +64,14 @@ def language_of(choice: BiLMChoice, lang: str | None, tokenized: bool) -> str | 
 
 
 def origin_of(name: str) -> dict[str, str]:
-    """Return distribution, version and licence of a biLM that is embedded or in a package; nothing of another one."""
-    if is_embedded(name):
+    """Return the distribution, the version and the licence of a biLM that is embedded or in a package.
+
+    The version of the embedded one is its own, that of its model card. Of another name there is nothing.
+    """
+    if name == EMBEDDED:
         told = {row: told_by_card(row, None) or "not told" for row in ("version", "licence")}
         return {"distribution": "spacy-elmo"} | told
-    point = find_point(GROUP, name) if is_named(name) and name not in PUBLISHED else None
+    point = None if name in PUBLISHED else find_point(GROUP, name)
     if point is None or point.dist is None:
         return {}
     about = point.dist.metadata

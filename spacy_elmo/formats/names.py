@@ -115,8 +115,8 @@ def folder_named(bilm: str | os.PathLike[str]) -> Path:
     point = find_point(GROUP, name)
     if point is None:
         raise SettingsError(
-            f"{name}: a biLM in the package spacy-elmo-{name.replace('_', '-')}, which is not installed. In a clone "
-            f"of this project's repository, run pip install ./packages/{name}."
+            f"{name}: a biLM in the package spacy-elmo-{name.replace('_', '-')}, which is not installed. Run "
+            f"pip install spacy-elmo-{name.replace('_', '-')}, or in a clone pip install ./packages/{name}."
         )
     folder = folder_of(point)
     missing = [file for file in _NEEDED if not (folder / file).is_file()]

@@ -45,7 +45,11 @@ def refuse_name(path: Name, error: type[ElmoError]) -> None:
         os.lstat(expanded(path))
     except (OSError, ValueError) as exc:
         if isinstance(exc, ValueError) or exc.errno == errno.ENAMETOOLONG:
-            raise error(f"{shown(os.fspath(path))} can't be the name of a file ({exc}). Change it.") from exc
+            reason = exc.strerror if isinstance(exc, OSError) else exc
+            raise error(
+                f"{shown(os.fspath(path))} can't be the name of a file ({reason}). Expected a name that the file "
+                "system can have: change it."
+            ) from exc
 
 
 def existing_file(path: str | os.PathLike[str], expected: str, error: type[ElmoError]) -> Path:

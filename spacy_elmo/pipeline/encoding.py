@@ -43,6 +43,18 @@ def encode(
     convert_to_numpy: bool = True,
     convert_to_tensor: Literal[True],
 ) -> Tensor: ...
+@overload
+def encode(
+    nlp: Language,
+    texts: Texts,
+    batch_size: int = 64,
+    show_progress_bar: bool = False,
+    elmo: str | None = None,
+    *,
+    normalize_embeddings: bool = False,
+    convert_to_numpy: bool = True,
+    convert_to_tensor: bool = False,
+) -> npt.NDArray[np.float32] | Tensor: ...
 def encode(
     nlp: Language,
     texts: Texts,

@@ -98,8 +98,8 @@ def no_softmax(model: str | os.PathLike[str]) -> WeightsError:
     problem = "there is no softmax.hdf5, so it predicts no words. That of the official biLM original is a file of its "
     problem += "own: docs/pretraining.md tells where"
     if is_embedded(model):
-        problem = f"its softmax is not installed. Expected the package {package_name(os.fspath(model))}: in a clone of "
-        problem += f"this project's repository, pip install ./packages/{model}_softmax"
+        problem = f"its softmax is not installed. Expected the package {package_name(os.fspath(model))}: pip "
+        problem += f"install it, or in a clone pip install ./packages/{model}_softmax"
     return WeightsError(
         f"{model}: {problem}. Or fit a new softmax by tuning: python -m spacy elmo pretrain, with paths.init = {model} "
         "in its configuration, and set training.frozen_tokens, for example to 2000000, or to half of a shorter run's "

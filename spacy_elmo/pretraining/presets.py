@@ -78,8 +78,8 @@ _ORIGINAL_TRAINING = TrainingSettings(
 _WORDS = VocabularySettings(min_count=None)  # so that <UNK> is learned from a small text too
 
 # a text of some ten thousand sentences has a few hundred updates
-_TINY_TRAINING = TrainingSettings(
-    streams=64, softmax=SoftmaxSettings(negatives=1024), schedule=ScheduleSettings(warmup_steps=50)
+_TINY_TRAINING = TrainingSettings(  # one worker: two would mostly wait for each other
+    streams=64, softmax=SoftmaxSettings(negatives=1024), schedule=ScheduleSettings(warmup_steps=50), workers=1
 )
 # so that an evaluation costs at most a tenth of the updates before it: see `fit`
 _TINY_EVALUATION = EvaluationSettings(every=500, checkpoint_every=100, sentences=200)

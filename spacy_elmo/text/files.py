@@ -207,7 +207,7 @@ def lines_of(file: IO[bytes]) -> Iterator[bytes | None]:
     begun = b""  # a line that may go on: it has no end, or \r, perhaps of \r\n
     while block := read(_BLOCK):
         if not block.endswith(b"\n"):
-            block += file.readline(LONGEST_LINE)
+            block += file.readline(_BLOCK)
         lines = (begun + block).splitlines(keepends=True)
         begun = b"" if block.endswith(b"\n") else lines.pop()
         for line in lines:

@@ -152,6 +152,7 @@ def test_conllu(tmp_path: Path, text: str) -> None:
     assert corpus.sentences == [["De", "le", "rivage", "."], ["Va"]]
     assert corpus.labels == ["ADP", "DET", "NOUN", "PUNCT", "VERB"]
     assert read(path, limit=1).sentences == [["De", "le", "rivage", "."]]
+    assert read(path, limit=2**63) == read(path)
 
 
 def test_words_of_conllu_without_a_value(tmp_path: Path) -> None:

@@ -322,12 +322,26 @@ def test_senses_of_a_table(kind: str, text: str, model: str) -> None:
     }
 
 
+@pytest.mark.parametrize("name", ["document", "entity", "id"])
+def test_a_column_may_have_any_name(name: str, text: str) -> None:
+    """Also one by which the page colours without it: one's own wins."""
+    nlp = spacy.blank("en")
+    nlp.add_pipe("elmo", config={"model": {"bilm": str(GOLDEN)}})
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "PLACE", "pattern": "bank"}])
+    nlp.to_disk("pipeline")
+    rows = [{"text": "A bank .", name: "one"}, {"text": "The bank .", name: None}, {"text": "No bank .", name: "two"}]
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    run("elmo", "explore", "page.html", "a.jsonl", "--words", "bank", "--colour-by", name, "--pipeline", "pipeline")
+    values = [occurrence["values"][name] for occurrence in dict(data_of(Path("page.html"))["words"])["bank"]]
+    assert values == ["one", "none", "two"]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (("empty.txt",), "empty.txt: no sentence"),
         (("--colour-by", "sense"), "--colour-by is 'sense', but there is no TEXT"),
-        (("senses.csv", "--colour-by", "genre"), "senses.csv, line 2: has 'word', 'sense' beside the text"),
+        (("right.csv", "--colour-by", "genre"), "right.csv: has 'word', 'sense' beside the text. Expected 'genre'"),
         (("senses.csv", "--colour-by", "sense"), "senses.csv, line 3: its word is 'shore', which its text"),
         (("a.txt", "--colour-by", "sense"), "Expected 'text' among its columns"),
         (("a.txt", "--parquet", "./page.html"), "this process writes there already. Expected another"),
@@ -341,6 +355,7 @@ def test_senses_of_a_table(kind: str, text: str, model: str) -> None:
 def test_what_explore_refuses(options: tuple[str, ...], message: str, text: str) -> None:
     Path("empty.txt").touch()
     Path("senses.csv").write_text("text,word,sense\nA bank .,bank,money\nA bank .,shore,river\n")
+    Path("right.csv").write_text("text,word,sense\nA bank .,bank,money\n")
     Path("once.txt").write_text("The cat sleeps on the bank .", encoding="utf-8")
     assert message in run("elmo", "explore", "page.html", *options, code=1)
     assert not Path("page.html").exists()

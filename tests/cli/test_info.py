@@ -207,6 +207,12 @@ def test_a_file_on_which_hdf5_takes_memory_without_end(model: Path) -> None:
     assert "get it again" in done.stdout + done.stderr
 
 
+def test_a_pipeline_that_takes_too_much_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spacy.blank("en").to_disk(tmp_path / "pipeline")
+    monkeypatch.setattr(spacy, "load", lambda path: np.empty(2**62, np.int8))
+    assert "reading this takes far more memory" in run(tmp_path / "pipeline", code=1)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
 def test_a_file_that_hdf5_reads_without_end(tmp_path: Path) -> None:

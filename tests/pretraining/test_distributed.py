@@ -153,7 +153,7 @@ def wait_for_step(output: Path, step: int) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "size", "accumulate", "optimizer"),
-    [("full", 4, 2, "adagrad"), ("sampled", 2, 1, "muon")],
+    [("full", 4, 2, "adagrad"), ("sampled", 2, 1, "adamw"), ("sampled", 2, 1, "muon")],
 )
 def test_processes_give_the_results_of_one(
     config: PretrainConfig, tmp_path: Path, kind: str, size: int, accumulate: int, optimizer: str

@@ -47,7 +47,14 @@ def test_sizes(size: str, n_filters: int, dim: int, projection: int, n_highway: 
 def test_all_but_the_first_and_the_last_are_trained_by_the_defaults() -> None:
     for size in (Size.mini, Size.midi, Size.small, Size.medium):
         assert config_of_size(size, PATHS).training == TrainingSettings()
-    assert config_of_size(Size.original, PATHS).vocabulary.size == 793_471
+    original = config_of_size(Size.original, PATHS)  # as its authors trained it
+    training, optimizer, softmax = original.training, original.training.optimizer, original.training.softmax
+    assert original.vocabulary.size == 793_471
+    assert (training.streams, training.steps, training.dropout, training.epochs) == (384, 20, 0.1, 10)
+    assert (training.zero_state_share, softmax.kind, softmax.negatives) == (0, "sampled", 8192)
+    assert (optimizer.name, optimizer.learning_rate, optimizer.initial_accumulator) == ("adagrad", 0.2, 1)
+    assert (optimizer.clip_norm, optimizer.loss_scale) == (10, 20)
+    assert (training.schedule.kind, training.schedule.warmup_steps) == ("constant", 0)
 
 
 @pytest.mark.parametrize("config", ALL)

@@ -50,6 +50,17 @@ def test_what_is_refused(
         smoke(place, folder, {"wheel": tmp_path / "a.whl", "sdist": tmp_path / "a.tar.gz"}, {})
 
 
+def test_an_environment_that_there_is_not(tmp_path: Path) -> None:
+    for name in (
+        "spacy_elmo-1-manylinux.whl",
+        "spacy_elmo-1.tar.gz",
+        *(f"{name}-1.whl" for name in check_dist.BESIDE.values()),
+    ):
+        (tmp_path / name).touch()
+    with pytest.raises(CommandError, match="Expected a part of one of these names: wheel,"):
+        check_dist.check_dist(tmp_path, only="whel")
+
+
 def test_an_environment_has_no_compiler_and_no_path_of_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "somewhere")
     variables = variables_of(Place("wheel"), tmp_path)
