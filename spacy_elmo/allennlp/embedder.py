@@ -293,22 +293,9 @@ class ElmoEmbedder:
         *,
         normalize_embeddings: bool = False,
         convert_to_numpy: bool = True,
-        convert_to_tensor: Literal[True],
-        device: torch.device | str | None = None,
-    ) -> Tensor: ...
-    @overload
-    def encode(
-        self,
-        texts: str | Iterable[str | Sequence[str]],
-        batch_size: int = BATCH_SIZE,
-        show_progress_bar: BarSetting = False,
-        lang: str | None = "auto",
-        *,
-        normalize_embeddings: bool = False,
-        convert_to_numpy: bool = True,
         convert_to_tensor: bool = False,
         device: torch.device | str | None = None,
-    ) -> Array | Tensor: ...
+    ) -> Any: ...
     def encode(
         self,
         texts: str | Iterable[str | Sequence[str]],

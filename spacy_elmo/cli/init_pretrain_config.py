@@ -53,9 +53,9 @@ def init_pretrain_config(
         read_softmax(words / SOFTMAX)  # so that a bad one is refused now
         if len(read_words(words / WORDS)) < training.softmax.negatives:
             settings = replace(settings, training=replace(training, softmax=replace(training.softmax, kind="full")))
-    message, frozen = "without --train, the settings are those for a large text", _FROZEN
+    message, frozen, report = "without --train, the settings are those for a large text", _FROZEN, Report()
     if train is not None:
-        settings, message, tokens = _fitted(settings, words is None)
+        settings, message, tokens = _fitted(settings, words is None, report)
         frozen = min(_FROZEN, tokens // 2)
     if init is not None and words is None:
         settings = replace(settings, training=replace(settings.training, frozen_tokens=frozen))
@@ -73,6 +73,7 @@ def init_pretrain_config(
         typer.echo(text, nl=False)
     with to_stderr(not to_file):
         msg.info(message)
+        shared.tell_bad_lines(report)
         if note is not None:
             msg.warn(note)
     if to_file:
@@ -82,9 +83,9 @@ def init_pretrain_config(
         typer.echo(f"python -m spacy elmo pretrain {quoted(output_file)} {quoted(folder)}{missing}")
 
 
-def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str, int]:
+def _fitted(large: PretrainConfig, own_words: bool, report: Report) -> tuple[PretrainConfig, str, int]:
     """Return settings that fit a text, what was counted, and the length of the run in tokens."""
-    report, how = Report(), large.corpus
+    how = large.corpus
     fields: Fields = {"text_column": how.text_column, "text_field": how.text_field}
     size = count_text(large.paths.train, how.language, enough_tokens(large), enough_sentences(large), report, **fields)
     fitted, before, updates = fit(large, size, own_words)
@@ -95,6 +96,4 @@ def _fitted(large: PretrainConfig, own_words: bool) -> tuple[PretrainConfig, str
     )
     if fitted != large:
         told += f", with settings that fit this text (those for a large one would make {before:,})"
-    if report.n_bad:
-        told += f"; bad lines that are left out: {report.n_bad:,} ({report.bad[0]})"
     return fitted, told, updates * fitted.training.tokens_per_update

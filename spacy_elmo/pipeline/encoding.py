@@ -8,7 +8,6 @@ import numpy.typing as npt
 from spacy.language import Language
 from spacy.tokens import Doc
 from thinc.api import to_numpy, xp2torch
-from torch import Tensor
 from tqdm import tqdm
 
 from ..errors import SettingsError, check_whole, shown
@@ -41,9 +40,8 @@ def encode(
     *,
     normalize_embeddings: bool = False,
     convert_to_numpy: bool = True,
-    convert_to_tensor: Literal[True],
-) -> Tensor: ...
-@overload
+    convert_to_tensor: bool = False,
+) -> Any: ...
 def encode(
     nlp: Language,
     texts: Texts,
@@ -54,18 +52,7 @@ def encode(
     normalize_embeddings: bool = False,
     convert_to_numpy: bool = True,
     convert_to_tensor: bool = False,
-) -> npt.NDArray[np.float32] | Tensor: ...
-def encode(
-    nlp: Language,
-    texts: Texts,
-    batch_size: int = 64,
-    show_progress_bar: bool = False,
-    elmo: str | None = None,
-    *,
-    normalize_embeddings: bool = False,
-    convert_to_numpy: bool = True,
-    convert_to_tensor: bool = False,
-) -> npt.NDArray[np.float32] | Tensor:
+) -> npt.NDArray[np.float32] | Any:
     """Return a vector for each text: the mean of an elmo pipe's vectors over all words.
 
     It is the doc's `.vector` if the pipe has `set_vectors`. Only the tokenizer, the pipes before the elmo pipe and the

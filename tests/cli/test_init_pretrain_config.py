@@ -154,7 +154,7 @@ def test_lines_that_are_left_out_are_told() -> None:
     Path("c.txt").write_bytes(b"the river bank\n" * 50 + b"\xff\n")
     told = " ".join(run("run.cfg", "--train", "c.txt").split())
     assert "c.txt: 50 sentences" in told
-    assert "left out: 1 (c.txt, line 51: not UTF-8" in told
+    assert "1 bad lines were left out c.txt, line 51: not UTF-8" in told
 
 
 def test_a_text_of_one_sentence() -> None:
