@@ -80,9 +80,9 @@ def run(command: list[str], variables: Mapping[str, str], folder: Path | None = 
 
 
 def variables_of(place: Place, folder: Path) -> dict[str, str]:
-    """Return the environment's variables: in PATH its own programs, and the compiler in a folder of its own."""
+    """Return the environment's variables: in PATH are its own programs, and others only if it has a compiler."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SPACY_ELMO", "CC"))}
-    path = [str(folder / "environment" / ("Scripts" if os.name == "nt" else "bin"))]
+    path = [str(folder / "environment" / "bin")]
     if place.compiler:
         path.append(os.environ["PATH"])
     kept["CC"] = place.compiler or "no-compiler"
@@ -123,7 +123,7 @@ def smoke(place: Place, folder: Path, files: dict[str, Path], beside: dict[str, 
     """Install a file in a new folder, and use everything there. Returns what --version and smoke.py print."""
     needs = requirements_of(files["wheel"])
     variables = install(place, folder, needs, [files[place.file], *beside.values()])
-    python, work = str(Path(variables["PATH"].split(os.pathsep)[0]) / "python"), folder / "work"
+    python, work = str(folder / "environment" / "bin" / "python"), folder / "work"
     work.mkdir()
     script = shutil.copy(SMOKE, folder)
     start = [python]

@@ -2,8 +2,8 @@
 
     python -I scripts/smoke.py FOLDER [BILM ...]
 
-FOLDER: where files may be written. BILM: installed biLMs beside en_core. It prints one line of JSON: the versions, the
-steps that passed, and some values of vectors. A step that fails ends it with Python's traceback.
+FOLDER: where files may be written. BILM: installed biLMs beside en_core. It prints one line of JSON: the steps
+that passed, and some values of vectors. A step that fails ends it with Python's traceback.
 """
 
 import json

@@ -120,11 +120,8 @@ def forward(
     if is_train and (settings.trainable or shim.pipe_settings.tuned):
         row_layers, backprop_rows = _train(shim, rows)
     else:
-        cache = (
-            shim.pipe_settings.cache
-            if shim.pipe_settings.cache is not None and shim.pipe_settings.cache.is_open
-            else None
-        )
+        cache = shim.pipe_settings.cache
+        cache = cache if cache is not None and cache.is_open else None
         chains = [row.doc for row in rows] if settings.stateful else None
         row_layers = shim.load().run([row.words for row in rows], shim.pipe_settings.max_batch_tokens, chains, cache)
     options = shim.options

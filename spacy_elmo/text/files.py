@@ -204,18 +204,26 @@ def lines_of(file: IO[bytes]) -> Iterator[bytes | None]:
     None stands for a line of more than LONGEST_LINE bytes.
     """
     read: Any = getattr(file, "read1", file.read)  # what there is, as from a terminal
-    begun = b""  # a line that may go on: it has no end, or \r, perhaps of \r\n
+    begun, n_begun, skipping = list[bytes](), 0, False  # parts of the line that may go on in the next block
     while block := read(_BLOCK):
-        if not block.endswith(b"\n"):
-            block += file.readline(_BLOCK)
-        lines = (begun + block).splitlines(keepends=True)
-        begun = b"" if block.endswith(b"\n") else lines.pop()
+        if begun[-1:] != [b"\r"] and b"\n" not in block and b"\r" not in block:
+            begun.append(block)
+            n_begun += len(block)
+            if n_begun > LONGEST_LINE:
+                begun, n_begun, skipping = [b"x"], 1, True
+            continue
+        lines = b"".join([*begun, block]).splitlines(keepends=True)
+        begun, n_begun = [], 0
+        if not lines[-1].endswith(b"\n"):
+            rest = lines.pop()
+            n_begun = len(rest)
+            begun = [rest[:-1], b"\r"] if rest.endswith(b"\r") else [rest]  # perhaps of \r\n
         for line in lines:
-            yield None if _too_long(line) else line
-        if _too_long(begun):  # the rest of it need not be in memory
-            begun = begun[: LONGEST_LINE + 1] + b"\r" * begun.endswith(b"\r")
+            yield None if skipping or _too_long(line) else line
+            skipping = False
     if begun:
-        yield None if _too_long(begun) else begun
+        line = b"".join(begun)
+        yield None if skipping or _too_long(line) else line
 
 
 def _too_long(line: bytes) -> bool:

@@ -3,10 +3,13 @@
 import gzip
 import io
 import json
+import math
+import random
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
@@ -18,6 +21,7 @@ from spacy_elmo.text.stream import (
     Document,
     Item,
     Parser,
+    Report,
     docs_in,
     read_items,
     read_sentences,
@@ -141,6 +145,66 @@ def test_fields_that_are_read_as_text(name: str, content: str, told: str, tmp_pa
     for read_all in (lambda path: list(read_items(text_files(path))), lambda path: list(read_sentences(path))):
         with pytest.warns(PlainTextWarning, match=f"{name} is read as text, though {told}"):
             read_all(tmp_path / name)
+
+
+VALUES: list[Any] = [
+    "a b",
+    "",
+    " ",
+    "c\r\nd",
+    "e\0f",
+    None,
+    math.nan,
+    3,
+    True,
+    [],
+    ["a"],
+    ["a", "", " "],
+    ["a", None],
+]
+VALUES += [[1, 2], [{"text": "a"}], [{"text": None}], {"a": 1}]
+
+
+def words_of_line(line: str) -> list[str] | None:
+    """The words of a line by the rules of docs/corpora.md; None: it can't be used."""
+    if not line.strip():
+        return []
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(record, dict) or not {"text", "tokens"} & set(record):
+        return None
+    text, tokens = (None if record.get(name) != record.get(name) else record.get(name) for name in ("text", "tokens"))
+    numbers = isinstance(tokens, list) and tokens and all(type(token) is int for token in tokens)
+    if tokens is None or ((numbers or tokens == []) and text is not None):
+        if text is None:
+            return []
+        return text.split() if isinstance(text, str) and "\0" not in text else None
+    if not isinstance(tokens, list):
+        return None
+    found = [token["text"] if isinstance(token, dict) and "text" in token else token for token in tokens]
+    if not all(isinstance(word, str) and "\0" not in word for word in found):
+        return None
+    return [word for word in found if word.strip()]
+
+
+def test_random_json_lines(tmp_path: Path) -> None:
+    """Each line has the words that the rules give it, whatever stands around it."""
+    rng = random.Random(4)
+    lines = []
+    for _ in range(2_000):
+        record = {name: rng.choice(VALUES) for name in ("text", "tokens") if rng.random() < 0.7}
+        line = json.dumps(record | {"id": 1})
+        lines.append(
+            line if rng.random() < 0.9 else rng.choice(["", line[:-1], "[" + line + "]", "null", "é", "{" * 9])
+        )
+    (tmp_path / "a.jsonl").write_text("".join(line + "\n" for line in lines), encoding="utf8")
+    expected = [words_of_line(line) for line in lines]
+    report = Report()
+    assert list(read_sentences(tmp_path / "a.jsonl", report=report)) == [each for each in expected if each]
+    assert (report.blank, report.n_bad) == (expected.count([]), expected.count(None))
+    assert min(report.blank, report.n_bad, report.sentences) > 100
 
 
 CONLLU = """# sent_id = s1
