@@ -1,28 +1,27 @@
-"""The listener, a Thinc layer that returns the layers which an elmo pipe has computed, and how it meets this pipe.
+"""The listener: a Thinc layer inside a component's model that returns the layers which an elmo pipe has computed.
 
-spaCy shows each component to the pipe, which binds the listeners in it: `Link.bind`. From then on a listener reads what
-its `Upstream`, the pipe, has of a doc. While the biLM is tuned, it hands its gradient to the open `Step`.
-`nlp.replace_listeners` puts a copy of the biLM in the listener's place: `Replacement`.
+spaCy shows each component to the pipe, which binds the listeners in it: `Link.bind`. From then on `forward` reads what
+the pipe, the listener's `Upstream`, holds beside a doc or has stored on it. In training it remembers the biLM, or hands
+the gradient to the open `Step` (step.py) of one that is tuned. The first prediction after a linking or loading notices
+another biLM. `nlp.replace_listeners` puts a copy of the biLM in the listener's place: `Replacement`.
 """
 
 import copy
-import os
-import threading
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from typing import Any
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakSet
 
 import numpy as np
-from spacy.attrs import IDX, ORTH
 from spacy.tokens import Doc
-from thinc.api import Model, Optimizer
+from thinc.api import Model
 from thinc.types import Floats3d
 
 from ..errors import ChangedBiLMWarning, ElmoError, NotEmbeddedError, SettingsError, check_whole
 from .shim import BiLMShim, bilm_shims
+from .step import Step
 from .types import BiLMModel
 
 NAME = "elmo_listener"
@@ -75,25 +74,21 @@ def forward(
     If the biLM is tuned and is_train is true, backprop adds the gradient to the open step.
     """
     link, width, docs = link_of(model), model.maybe_get_dim("nO"), list(X)
-    upstream = link.only_upstream()
+    upstream, step = link.only_upstream(), None
     if is_train:
         link.samples.clear()
     layers: list[Any] = [_read(link, upstream, doc, is_train) for doc in docs]
-    for found in layers:
-        if upstream is not None and found is not None and found.shape[2] != (width or found.shape[2]):
-            raise SettingsError(
-                f"width is {width} in a component's spacy-elmo.Listener.v1, but the biLM of the pipe "
-                f"{upstream.name!r} gives {found.shape[2]}. Use the biLM that the component was trained with; before "
-                "training set width to null."
-            )
-    step = None
     if upstream is not None:
-        _compare_bilm(model, upstream, is_train)
-        if not is_train:  # in training a component may predict after its update
-            for doc in docs:
+        _check_width(width, upstream, layers)
+        if is_train:
+            # the weights of one that is tuned still change: the pipe stores their fingerprint when it is saved
+            model.attrs["bilm"] = upstream.fingerprint() if upstream.step is None else ""
+            if upstream.step is not None and upstream.step.expect_gradient(link.id, docs, upstream.attr):
+                step = upstream.step
+        else:
+            _warn_of_another_bilm(model, upstream)
+            for doc in docs:  # not in training, in which a component may predict after its update
                 upstream.release(doc, link.id)
-        elif upstream.step is not None and upstream.step.expect_gradient(link.id, docs, upstream.attr):
-            step = upstream.step
 
     def backprop(dY: list[Floats3d]) -> list[Doc]:
         if step is not None:
@@ -108,13 +103,6 @@ def forward(
             for doc, found in zip(docs, layers)
         ]
     return [model.ops.asarray3f(y) for y in layers], backprop
-
-
-def link_of(model: BiLMModel) -> "Link":
-    """Return the link of a listener."""
-    link = model.attrs["link"]
-    assert isinstance(link, Link)
-    return link
 
 
 def _read(link: "Link", upstream: "Upstream | None", doc: Doc, is_train: bool) -> Floats3d | None:
@@ -157,21 +145,41 @@ def _no_pipe(link: "Link") -> NotEmbeddedError:
     )
 
 
-def _compare_bilm(model: BiLMModel, upstream: "Upstream", is_train: bool) -> None:
-    """Store in training which biLM the layers came from. In prediction warn of another one, once for each linking."""
-    link = link_of(model)
-    if is_train:
-        # the weights of one that is tuned still change: the pipe stores their fingerprint when it is saved
-        model.attrs["bilm"] = upstream.fingerprint() if upstream.step is None else ""
-    elif link not in upstream.compared:
-        upstream.compared.add(link)
-        if model.attrs["bilm"] and upstream.step is None and upstream.fingerprint() not in ("", model.attrs["bilm"]):
-            warnings.warn(
-                f"the biLM of the pipe {upstream.name!r} is not the one with which this component was trained, so its "
-                "predictions may be useless. Use that biLM, or train the component again. This warning is given once.",
-                ChangedBiLMWarning,
-                stacklevel=2,
+def _check_width(width: int | None, upstream: "Upstream", layers: Iterable[Floats3d | None]) -> None:
+    for found in layers:
+        if found is not None and found.shape[2] != (width or found.shape[2]):
+            raise SettingsError(
+                f"width is {width} in a component's spacy-elmo.Listener.v1, but the biLM of the pipe "
+                f"{upstream.name!r} gives {found.shape[2]}. Use the biLM that the component was trained with; before "
+                "training set width to null."
             )
+
+
+def _warn_of_another_bilm(model: BiLMModel, upstream: "Upstream") -> None:
+    """Issue a ChangedBiLMWarning if the listener was trained with another biLM, once for each linking or loading."""
+    link = link_of(model)
+    if link in upstream.compared:
+        return
+    upstream.compared.add(link)
+    if model.attrs["bilm"] and upstream.step is None and upstream.fingerprint() not in ("", model.attrs["bilm"]):
+        warnings.warn(
+            f"the biLM of the pipe {upstream.name!r} is not the one with which this component was trained, so its "
+            "predictions may be useless. Use that biLM, or train the component again. This warning is given once.",
+            ChangedBiLMWarning,
+            stacklevel=2,
+        )
+
+
+def link_of(model: BiLMModel) -> "Link":
+    """Return the link of a listener."""
+    link = model.attrs["link"]
+    assert isinstance(link, Link)
+    return link
+
+
+def listeners_in(model: Model[Any, Any]) -> list[BiLMModel]:
+    """Return all listeners of a model, at any depth."""
+    return [node for node in model.walk() if node.name == NAME]
 
 
 class Link:
@@ -289,107 +297,6 @@ class Upstream(ABC):
         self.__dict__.update(state, links=WeakSet(), compared=WeakSet())
 
 
-class Step:
-    """One batch of a biLM that is tuned: runs it forward, sums the listeners' gradients, and runs it backward once.
-
-    A step begins when it is made. It can't know how many components will train on the batch. It is complete when the
-    last listeners have read the layers, and a gradient has come for each reading. A `tok2vec` pipe that reads the
-    layers calls back after later components have, because it waits for listeners of its own.
-
-    It ends in one of four places, whichever comes first:
-    - `add_gradients`, when it is complete and has its optimizer: `nlp.update(sgd=...)` gives it before they call back.
-    - `finish`, when gradients have come: `spacy train` gives the optimizer after them.
-    - `_end_if_due`, when the weights are next used, and components were skipped.
-    - The pipe's `update`, when the next batch begins.
-
-    What other threads predict meanwhile is of the weights before it.
-
-    last: the ids of the listeners that read the layers after all others: those of the last component that listens.
-    """
-
-    def __init__(self, model: BiLMModel, docs: Sequence[Doc], last: Iterable[Hashable]) -> None:
-        self._model, self._thread, self._process = model, threading.current_thread(), os.getpid()
-        self.layers: list[Floats3d]
-        self._backprop: Callable[[Any], Any] | None
-        self.layers, self._backprop = model.begin_update(list(docs))
-        # the step stays until the next batch, the docs need not
-        self._places = WeakKeyDictionary({doc: (i, doc.to_array([ORTH, IDX])) for i, doc in enumerate(docs)})
-        self._gradients: list[Any] = []
-        self._awaited = set(last)  # those that have not read yet
-        self._readings = 0  # those for which no gradient has come yet
-        self._ended = False
-        self._optimizer: Optimizer | None = None
-        for shim in bilm_shims(model):
-            shim.end_step = self._end_if_due
-
-    def expect_gradient(self, listener: Hashable, docs: Sequence[Doc], attr: str) -> bool:
-        """Note that the listener with this id reads the layers of docs, so that its gradient will follow.
-
-        Returns False if none of the docs is of the batch. Raises NotEmbeddedError if one of these was retokenised.
-        """
-        places = [(doc, self._places[doc]) for doc in docs if doc in self._places]
-        if not places:
-            return False
-        self._refuse_ended()
-        for doc, (_, tokens) in places:
-            if not np.array_equal(tokens, doc.to_array([ORTH, IDX])):
-                raise NotEmbeddedError(
-                    f"the tokens here are not those that the ELMo vectors under {attr!r} belong to: the "
-                    "doc was retokenised after the elmo pipe. While its biLM is tuned, retokenise before that "
-                    "pipe."
-                )
-        self._awaited.discard(listener)
-        self._readings += 1
-        return True
-
-    def add_gradients(self, docs: Sequence[Doc], gradients: Sequence[Floats3d]) -> None:
-        """Add the gradients of one reading to the sum. Those of docs not in the batch are dropped."""
-        self._refuse_ended()
-        if not self._gradients:
-            self._gradients = [0.0 * layers for layers in self.layers]
-        for doc, gradient in zip(docs, gradients):
-            if doc in self._places:
-                self._gradients[self._places[doc][0]] += gradient
-        self._readings -= 1
-        # without an optimizer this is `spacy train`, in which components may still run their networks again
-        if not self._readings and not self._awaited and self._optimizer is not None:
-            self.end()
-
-    def _refuse_ended(self) -> None:
-        if self._ended:
-            raise SettingsError(
-                "a component used a biLM that is tuned after the step of its batch had ended, so its gradient "
-                "would be lost. Run each component's network once in an update, and do not predict between its "
-                "forward and its backward pass; or update with sgd=False and call finish_update of each pipe, as "
-                "spacy train does."
-            )
-
-    def finish(self, optimizer: Optimizer) -> None:
-        """Apply the gradients with this optimizer: at once, or if no listener has called back yet, at the end."""
-        self._optimizer = optimizer
-        if self._ended or self._gradients:  # ended: the gradients are in the biLM, and wait for their optimizer
-            self.end()
-
-    def _end_if_due(self) -> None:
-        """End the step because the weights are used, if any gradient has come."""
-        # the thread that trains ends its step, also in its forked process; another one if that thread has ended
-        begun_here = self._thread is threading.current_thread()
-        if self._gradients and (begun_here or (os.getpid() == self._process and not self._thread.is_alive())):
-            self.end()
-
-    def end(self) -> None:
-        """Run the biLM's backward pass, if any listener has called back, and apply the optimizer, if it was given."""
-        for shim in bilm_shims(self._model):
-            shim.end_step = None
-        gradients, backprop, optimizer = self._gradients, self._backprop, self._optimizer
-        self._ended, self.layers, self._gradients, self._optimizer = True, [], [], None
-        self._backprop = None  # it holds arrays
-        if gradients and backprop is not None:
-            backprop(gradients)
-        if optimizer is not None:
-            self._model.finish_update(optimizer)
-
-
 LISTENER, BILM = "spacy-elmo.Listener.v1", "spacy-elmo.BiLM.v1"
 Block = dict[str, Any]
 
@@ -445,8 +352,3 @@ class Replacement:
             own = {"width": block["width"]} if bilm.get("@architectures") == BILM else {}
             return copy.deepcopy(bilm | own)
         return {name: self._replaced(value, bilm) for name, value in block.items()}
-
-
-def listeners_in(model: Model[Any, Any]) -> list[BiLMModel]:
-    """Return all listeners of a model, at any depth."""
-    return [node for node in model.walk() if node.name == NAME]

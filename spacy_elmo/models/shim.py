@@ -37,9 +37,8 @@ class PipeSettings:
 class BiLMShim(Shim):
     """Holds the embedder of a biLM, whose network owns the weights, and trains this network.
 
-    In training, gradients may arrive after spaCy has asked for the update (see `Step` in models/listener.py). So each
-    method that needs the current weights first ends the open step, which applies the gradients that it has summed.
-    Properties change nothing.
+    In training, gradients may arrive after spaCy has asked for the update (see step.py). So each method that needs the
+    current weights first ends the open step, which applies the gradients that it has summed. Properties change nothing.
 
     The files are read when weights are first needed. A saved pipeline contains its weights and never reads them.
 

@@ -3,7 +3,7 @@
 spaCy links a pipeline whenever it changes: it assigns {} to the `listener_map` of each elmo pipe, and then shows the
 pipe each later component that is not disabled, `find_listeners`. In training it calls `update` of all pipes in their
 order. A frozen biLM predicts, and the listeners read its layers from the docs. For one that is tuned a `Step` is opened
-(models/listener.py), to which the listeners hand their gradients.
+(models/step.py), to which the listeners hand their gradients.
 """
 
 import json
@@ -35,8 +35,9 @@ from ..errors import (
 from ..inference import LayerCache
 from ..inference.packing import trim
 from ..models.bilm import load_model
-from ..models.listener import Replacement, Step, link_of, listeners_in
+from ..models.listener import Replacement, link_of, listeners_in
 from ..models.shim import PipeSettings, bilm_shims, refusing_damage
+from ..models.step import Step
 from ..models.types import BiLMModel, is_number
 from ..modules.loading import card_language
 from .attributes import DocLayers, annotate, hold, mix_parameters, register, set_vector_hooks
@@ -281,8 +282,8 @@ class ElmoPipe(TrainablePipe):
         """Store the layers on the examples' predicted docs, for the components after this one.
 
         Of a frozen biLM, the first update opens the cache, so that each sentence is run only once, until `cache.close`
-        is called. Another one learns from its listeners' gradients (see `Step` in models/listener.py), and spaCy
-        passes the optimizer to `finish_update`. The loss is 0.
+        is called. Another one learns from its listeners' gradients (see models/step.py), and spaCy passes the optimizer
+        to `finish_update`. The loss is 0.
         """
         losses = {} if losses is None else losses
         losses.setdefault(self.name, 0.0)
