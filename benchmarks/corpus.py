@@ -33,7 +33,7 @@ from spacy.vocab import Vocab
 
 from spacy_elmo.corpus import BiLMChoice, embed
 from spacy_elmo.corpus.shards import WINDOW_TOKENS
-from spacy_elmo.pipeline.attributes import vectors_of
+from spacy_elmo.models.doc_layers import vectors_of
 
 from .common import DISTURBED, Load, Sentences, parser_of, row, write_text
 

@@ -36,7 +36,7 @@ ARROWS = {
     "corpus": "pipeline models inference modules text formats",
     "pretraining": "inference modules text formats kernels",
     "analysis": "corpus pretraining allennlp models inference modules text formats",
-    "cli": "analysis corpus pipeline pretraining allennlp inference modules text formats kernels",
+    "cli": "analysis corpus pipeline pretraining allennlp models inference modules text formats kernels",
 }
 CORE = ("errors", "locks", "formats", "kernels", "bilms", "modules", "inference", "models", "pipeline")
 NO_TORCH = ("text", "formats", "bilms", "kernels", "pipeline")

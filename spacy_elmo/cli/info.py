@@ -23,6 +23,7 @@ from ..formats.paths import refuse_address, sha256_of
 from ..formats.softmax import read_softmax
 from ..formats.vectors import INDEX_NAME
 from ..formats.weights import read_weights, readers_of
+from ..models.doc_layers import LAYERS, TOKENS, VECTORS, key
 from ..modules.loading import (
     CARD,
     EMBEDDED,
@@ -35,7 +36,6 @@ from ..modules.loading import (
 )
 from ..modules.loading import OPTIONS as OPTIONS_FILE
 from ..modules.loading import WEIGHTS as WEIGHTS_FILE
-from ..pipeline.attributes import LAYERS, TOKENS, VECTORS, key
 from ..pipeline.saved import is_pipeline, known_bilm, pipeline_bilms, pipeline_folder
 from ..pretraining.language_model import SOFTMAX, WORDS, refuse_new_run, softmax_folder
 from ..pretraining.vocabulary import read_words

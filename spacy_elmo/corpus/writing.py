@@ -23,8 +23,8 @@ from ..formats.paths import expanded
 from ..formats.strict_json import read_json
 from ..formats.vectors import VectorsWriter, read_vectors
 from ..inference import Embedder
+from ..models.doc_layers import TOKENS, VECTORS, annotate, key, layers_of, mix, mix_parameters, tokens_of, vectors_of
 from ..models.types import is_number
-from ..pipeline.attributes import TOKENS, VECTORS, annotate, key, layers_of, mix, mix_parameters, tokens_of, vectors_of
 from ..text.stream import Document
 from ..text.words import line_of
 from .bilm import embed_finite

@@ -1,1 +1,1 @@
-"""Thinc layers: the biLM, the scalar mix, the listener, and the architectures that are built from them."""
+"""Thinc layers: the biLM, the mix, the listener, and the architectures made of them; what a doc has of the layers."""

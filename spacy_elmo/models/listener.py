@@ -1,14 +1,13 @@
 """The listener: a Thinc layer inside a component's model that returns the layers which an elmo pipe has computed.
 
-spaCy shows each component to the pipe, which binds the listeners in it: `Link.bind`. From then on `forward` reads what
-the pipe, the listener's `Upstream`, holds beside a doc or has stored on it. In training it remembers the biLM, or hands
-the gradient to the open `Step` (step.py) of one that is tuned. The first prediction after a linking or loading notices
-another biLM. `nlp.replace_listeners` puts a copy of the biLM in the listener's place: `Replacement`.
+spaCy shows each component to the pipe, which binds the listeners in it: `Link.bind`. From then on `forward` reads the
+layers that the pipe, its `Upstream`, holds beside a doc or has stored on it (doc_layers.py). In training it remembers
+the biLM, or hands the gradient to the open step of one that is tuned (step.py). The first prediction after a linking or
+loading notices another biLM. `nlp.replace_listeners` puts a copy of the biLM in the listener's place: `Replacement`.
 """
 
 import copy
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from typing import Any
@@ -20,6 +19,7 @@ from thinc.api import Model
 from thinc.types import Floats3d
 
 from ..errors import ChangedBiLMWarning, ElmoError, NotEmbeddedError, SettingsError, check_whole
+from .doc_layers import held_or_stored, is_not_stored, release
 from .shim import BiLMShim, bilm_shims
 from .step import Step
 from .types import BiLMModel
@@ -88,7 +88,7 @@ def forward(
         else:
             _warn_of_another_bilm(model, upstream)
             for doc in docs:  # not in training, in which a component may predict after its update
-                upstream.release(doc, link.id)
+                release(doc, upstream.attr, link.id)
 
     def backprop(dY: list[Floats3d]) -> list[Doc]:
         if step is not None:
@@ -107,14 +107,14 @@ def forward(
 
 def _read(link: "Link", upstream: "Upstream | None", doc: Doc, is_train: bool) -> Floats3d | None:
     """Return the doc's layers; None for a sample doc that has none. Raises NotEmbeddedError for any other."""
-    layers = None if upstream is None else upstream.read(doc)
+    layers = None if upstream is None else held_or_stored(doc, upstream.attr)
     if layers is not None:
         return layers
     if doc in link.samples:
         return None
     if upstream is None:
         raise _no_pipe(link)
-    if upstream.was_dropped(doc):
+    if is_not_stored(doc, upstream.attr):
         raise NotEmbeddedError(
             f'the pipe {upstream.name!r} has store = "none", so it holds the layers of a doc until each component '
             "that listens has predicted on it once. A copy of the doc has none, and a network can read the same "
@@ -126,8 +126,7 @@ def _read(link: "Link", upstream: "Upstream | None", doc: Doc, is_train: bool) -
             f"doc._.{upstream.attr}_layers: the pipe did not run in this update. If it is in frozen_components, add it "
             "to annotating_components too, or remove it from frozen_components (frozen = true in its own config is "
             "enough). If it is disabled, enable it. If this is spacy debug model or spacy pretrain, which run a "
-            "component alone, add --nlp.after_pipeline_creation "
-            '\'{"@callbacks": "spacy-elmo.ReplaceListeners.v1"}\'.'
+            'component alone, add --nlp.after_pipeline_creation \'{"@callbacks": "spacy-elmo.ReplaceListeners.v1"}\'.'
         )
     raise NotEmbeddedError(
         f"a component listens to the pipe {upstream.name!r}, but a doc has nothing in doc._.{upstream.attr}_layers: "
@@ -233,11 +232,8 @@ class Link:
             self.upstream.links.add(self)
 
 
-class Upstream(ABC):
-    """An elmo pipe as its listeners see it. The pipe sets the attributes.
-
-    It is abstract because this room imports nothing of `pipeline`, where `DocLayers` knows how docs store layers.
-    """
+class Upstream:
+    """An elmo pipe as its listeners see it. The pipe sets the attributes."""
 
     def __init__(self, name: str, attr: str, model: BiLMModel) -> None:
         self.name, self.attr = name, attr
@@ -248,18 +244,6 @@ class Upstream(ABC):
         self.links: WeakSet[Link] = WeakSet()
         self.compared: WeakSet[Link] = WeakSet()
         self.step: Step | None = None  # the training step of the last batch, if the biLM is tuned
-
-    @abstractmethod
-    def read(self, doc: Doc) -> Floats3d | None:
-        """Return a doc's layers, *Shape:* (layers, tokens, width); None if neither they nor their mix are there."""
-
-    @abstractmethod
-    def was_dropped(self, doc: Doc) -> bool:
-        """Whether the pipe has run on a doc that has no layers, because it stores nothing."""
-
-    @abstractmethod
-    def release(self, doc: Doc, reader: Hashable) -> None:
-        """Note that the listener with this id needs the doc's layers no more."""
 
     @property
     def shim(self) -> BiLMShim | None:

@@ -1,7 +1,6 @@
 """A step of a biLM that is tuned: one batch, which it runs forward once and backward once for all its listeners.
 
 The life of a step, in order:
-
 1. It begins when `ElmoPipe.update` makes it: the biLM runs forward. The pipe holds the layers beside the docs.
 2. While it is open, a listener that reads the layers announces a gradient (`expect_gradient`), which the backward pass
    of its component brings (`add_gradients`).
@@ -42,7 +41,6 @@ class Step:
 
     def __init__(self, model: BiLMModel, docs: Sequence[Doc], last: Iterable[Hashable]) -> None:
         self._model, self._thread, self._process = model, threading.current_thread(), os.getpid()
-        self.layers: list[Floats3d]
         self._backprop: Callable[[Any], Any] | None
         self.layers, self._backprop = model.begin_update(list(docs))
         # the step stays until the next batch, the docs need not
@@ -115,8 +113,7 @@ class Step:
     def _refuse_ended(self) -> None:
         if self._ended:
             raise SettingsError(
-                "a component used a biLM that is tuned after the step of its batch had ended, so its gradient "
-                "would be lost. Run each component's network once in an update, and do not predict between its "
-                "forward and its backward pass; or update with sgd=False and call finish_update of each pipe, as "
-                "spacy train does."
+                "a component used a biLM that is tuned after the step of its batch had ended, so its gradient would be "
+                "lost. Run each component's network once in an update, and do not predict between its forward and its "
+                "backward pass; or update with sgd=False and call finish_update of each pipe, as spacy train does."
             )

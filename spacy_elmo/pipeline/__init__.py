@@ -1,4 +1,4 @@
-"""spaCy's side: the component `elmo`, what it writes on docs, and what reads them. No torch here."""
+"""spaCy's side: the component `elmo`, and what reads what it writes on docs. No torch here."""
 
 import catalogue
 from spacy.util import registry

@@ -35,12 +35,13 @@ from ..errors import (
 from ..inference import LayerCache
 from ..inference.packing import trim
 from ..models.bilm import load_model
-from ..models.listener import Replacement, link_of, listeners_in
+from ..models.doc_layers import annotate, hold, mix_parameters
+from ..models.listener import Replacement, Upstream, link_of, listeners_in
 from ..models.shim import PipeSettings, bilm_shims, refusing_damage
 from ..models.step import Step
 from ..models.types import BiLMModel, is_number
 from ..modules.loading import card_language
-from .attributes import DocLayers, annotate, hold, mix_parameters, register, set_vector_hooks
+from .attributes import register, set_vector_hooks
 
 Store = Literal["layers", "layers_float16", "mix", "none"]
 TRIM_EVERY = 50  # updates. glibc may hold a GB of freed memory after some hundreds; returning it takes some 30 ms
@@ -87,7 +88,7 @@ class ElmoPipe(TrainablePipe):
         self.scalar_mix_parameters = scalar_mix_parameters
         self.max_batch_tokens, self.learn_rate_factor = max_batch_tokens, learn_rate_factor
         self.cache = LayerCache(cache_mb * 2**20, cache_file)
-        self.upstream = DocLayers(name, attr, model)
+        self.upstream = Upstream(name, attr, model)
         self._n_updates = 0
         self._listener_map: dict[str, list[BiLMModel]] = {}
         self._earlier: list[str] = []  # the elmo pipes before this one that have shown themselves since a linking

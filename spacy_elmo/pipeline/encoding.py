@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from ..errors import SettingsError, check_whole, shown
 from ..formats.vectors import of_length_1
-from .attributes import mean_vector
+from ..models.doc_layers import mean_vector
 from .elmo import chosen_pipe, elmo_pipes
 
 Texts = str | Doc | Iterable[str | Doc]

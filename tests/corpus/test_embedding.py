@@ -22,7 +22,7 @@ from spacy_elmo.corpus import EmbedColumns, embed, find_sentence, writing
 from spacy_elmo.corpus.bilm import BiLMChoice
 from spacy_elmo.corpus.shards import MANIFEST, SKIPPED, Summary
 from spacy_elmo.errors import CorpusError, ElmoError, NotEmbeddedError, SettingsError, VectorsError, WeightsError
-from spacy_elmo.pipeline.attributes import layers_of, vectors_of
+from spacy_elmo.models.doc_layers import layers_of, vectors_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "random_a"
 BILM = str(GOLDEN)

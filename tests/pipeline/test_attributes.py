@@ -22,16 +22,16 @@ from spacy.vocab import Vocab
 
 from spacy_elmo import encode, restore_vectors, tfhub_outputs
 from spacy_elmo.errors import ElmoError, NotEmbeddedError, SettingsError
-from spacy_elmo.pipeline.attributes import (
+from spacy_elmo.models.doc_layers import (
     annotate,
     has_values,
     is_not_stored,
     layers_of,
     mean_vector,
     mix_parameters,
-    register,
     vectors_of,
 )
+from spacy_elmo.pipeline.attributes import register
 
 WEIGHTS = np.array([0.5, 0.25, 0.25], np.float32)
 STORES = ["layers", "layers_float16", "mix"]

@@ -18,7 +18,7 @@ from thinc.api import SGD, Config, fix_random_seed
 
 from spacy_elmo import restore_vectors
 from spacy_elmo.errors import NotEmbeddedError, UnusedLayersWarning
-from spacy_elmo.pipeline.attributes import _HELD
+from spacy_elmo.models.doc_layers import _HELD, held_or_stored
 
 TEXT = "Paris likes green ham"
 NONE = {"store": "none"}
@@ -65,7 +65,7 @@ def test_layers_are_held_until_the_last_component_has_read(pair: tuple[Language,
     nlp = pair[1]
     doc = nlp.get_pipe("elmo")(nlp.make_doc(TEXT))
     assert doc in _HELD
-    np.testing.assert_array_equal(nlp.get_pipe("elmo").upstream.read(doc), pair[0](TEXT)._.elmo_layers)
+    np.testing.assert_array_equal(held_or_stored(doc, "elmo"), pair[0](TEXT)._.elmo_layers)
     nlp.get_pipe("tagger")(doc)
     nlp.get_pipe("tagger")(doc)  # the other one has not read yet
     assert doc in _HELD
@@ -88,7 +88,7 @@ def test_retokenised_docs(pair: tuple[Language, Language]) -> None:
     for doc in docs:
         with doc.retokenize() as retokenizer:
             retokenizer.merge(doc[2:4])
-    stored, held = (nlp.get_pipe("elmo").upstream.read(doc) for nlp, doc in zip(pair, docs))
+    stored, held = (held_or_stored(doc, "elmo") for doc in docs)
     np.testing.assert_array_equal(held, stored)
 
 
