@@ -365,7 +365,10 @@ class ElmoPipe(TrainablePipe):
         if "vocab" in names:
             load_vocab(Vocab())  # it raises here if the data are damaged, before anything of the pipe is changed
         if "model" in names:
+            if self.upstream.step is not None:  # of the weights before, on which the listeners were trained
+                self.upstream.store_fingerprint(self.listeners)
             load_model(self.model, parts["model"])
+            self.upstream.step = None
         if "vocab" in names:
             load_vocab(self.vocab)
 

@@ -411,6 +411,19 @@ def test_a_frozen_component_does_not_know_the_bilm_that_another_one_tunes(tmp_pa
         spacy.load(tmp_path / "second", exclude=["tagger"])("The senter has not")
 
 
+def test_another_bilm_that_is_loaded_after_tuning_is_noticed() -> None:
+    nlp, other = tuned("tagger"), tuned("tagger")
+    for one in (nlp, other, other):
+        one.update(examples(one), sgd=Adam(0.01))
+    nlp.get_pipe("elmo").update(examples(nlp))  # a step that has only begun
+    nlp.get_pipe("elmo").from_bytes(other.get_pipe("elmo").to_bytes())
+    loaded = weights(nlp)
+    with pytest.warns(ChangedBiLMWarning):
+        nlp("The tagger was trained with the other one")
+    nlp.get_pipe("elmo").finish_update(Adam(0.01))
+    assert not changed(loaded, weights(nlp))
+
+
 @pytest.mark.slow
 def test_a_tuned_bilm_that_was_not_saved_is_missed_in_another_pipeline(recwarn: pytest.WarningsRecorder) -> None:
     """Pipelines share a component that one sources from the other. Each biLM is checked, whoever ran before."""
