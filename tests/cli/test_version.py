@@ -23,7 +23,7 @@ def test_the_versions_are_those_that_are_installed() -> None:
     assert found["bilm"] == "en_core"
     assert found["bilm_sha256"] == hashlib.sha256(WEIGHTS.read_bytes()).hexdigest()[:12]
     for name in ("torch", "spacy", "thinc", "h5py", "numpy"):
-        assert found[name] == version_of(name)
+        assert found[name].partition("+")[0] == version_of(name).partition("+")[0]  # torch has a build after the +
     assert found["python"].endswith(platform.python_version())
     output = run("elmo", "--version")
     for name in ("spacy_elmo", "bilm", "bilm_sha256", "torch", "torch_capability", "spacy", "h5py", "python"):
