@@ -24,6 +24,7 @@ from spacy.cli._util import setup_gpu
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.training import Corpus
+from spacy.util import load_config
 from thinc.api import Model
 from weasel.util import get_checksum  # type: ignore[import-untyped]
 
@@ -34,9 +35,14 @@ from spacy_elmo.tasks.shared import build_given_spans
 from ..shared import origin, run_command
 from . import experiments
 from .experiments import Gpu, Networks, Seeds, Task, folder_of, keep_result
+from .transformer import FROZEN
 
 ROUNDS, THREADS = 5, 2  # of which the median is taken, after one to warm up; of PyTorch
-NO_CACHES = {"components.elmo.cache_mb": 0, "components.elmo.model.cached_words": 0}  # each round has the same docs
+# Each round has the same docs
+NO_CACHES: dict[str, dict[str, Any]] = {
+    "elmo": {"components.elmo.cache_mb": 0, "components.elmo.model.cached_words": 0},
+    FROZEN: {f"components.{FROZEN}.keep": False},
+}
 
 
 def numbers_in(scores: dict[str, Any], task: Task, corpus: str) -> dict[str, float]:
@@ -48,11 +54,11 @@ def numbers_in(scores: dict[str, Any], task: Task, corpus: str) -> dict[str, flo
 
 
 def parameters(nlp: Language) -> int:
-    """Return the number of weights of all components but biLMs."""
+    """Return the number of weights of all components but biLMs and frozen transformers."""
     count = 0
     for name, pipe in nlp.pipeline:
         model = getattr(pipe, "model", None)
-        if not isinstance(model, Model) or nlp.get_pipe_meta(name).factory == "elmo":
+        if not isinstance(model, Model) or nlp.get_pipe_meta(name).factory in NO_CACHES:
             continue
         for node in model.walk():
             count += sum(node.get_param(key).size for key in node.param_names if node.has_param(key))
@@ -101,8 +107,9 @@ def measure_speed(task: Task, networks: list[str]) -> None:
     pipelines = {}
     for name in networks:
         folder = folder_of(task, name, 0) / "model-best"
-        nlp = spacy.load(folder)
-        pipelines[name] = spacy.load(folder, config=NO_CACHES) if "elmo" in nlp.pipe_names else nlp
+        names = load_config(folder / "config.cfg")["nlp"]["pipeline"]
+        settings = next((NO_CACHES[pipe] for pipe in names if pipe in NO_CACHES), {})
+        pipelines[name] = spacy.load(folder, config=settings)
     speeds: dict[str, list[float]] = {name: [] for name in networks}
     for _ in range(ROUNDS + 1):
         for name, nlp in pipelines.items():

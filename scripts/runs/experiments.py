@@ -27,8 +27,9 @@ class Network(NamedTuple):
 
     title: str  # in tables
     elmo: bool = True
-    vectors: bool = False  # x contains the static vectors of assets/vectors
+    vectors: str = ""  # folder of static vectors that x contains
     pretrained: bool = False  # the weights of x begin as those of assets/pretrained
+    transformer: bool = False  # in the place of ELMo, or without it in that of x (transformer.py)
     settings: Mapping[str, Any] = {}  # changed in the config
 
 
@@ -44,15 +45,19 @@ def _other_bilm(title: str, folder: str) -> Network:
 
 BASELINE, ELMO, MINI, VECTORS, BOTH = "baseline", "elmo", "mini", "vectors", "vectors_elmo"
 PRETRAINED, SHORT = "pretrained", "short_bilm"
+WORDLLAMA, MINILM, FROZEN = "wordllama", "minilm", "minilm_frozen"
 NETWORKS = {
     BASELINE: Network("x alone", elmo=False),
     ELMO: Network("[x; ELMo]"),
     MINI: _other_bilm("[x; en_mini]", "packages/en_mini/spacy_elmo_en_mini"),
-    VECTORS: Network("x with static vectors", elmo=False, vectors=True),
-    BOTH: Network("[x with static vectors; ELMo]", vectors=True),
+    VECTORS: Network("x with static vectors", elmo=False, vectors="assets/vectors"),
+    BOTH: Network("[x with static vectors; ELMo]", vectors="assets/vectors"),
     # trained for half an hour of one core, as the vectors are (scripts/bilms/embeddings.py)
     PRETRAINED: Network("x initialised by `spacy pretrain`", elmo=False, pretrained=True),
     SHORT: _other_bilm("[x; a biLM of half an hour]", "assets/short_bilm"),
+    WORDLLAMA: Network("x with WordLlama's vectors", elmo=False, vectors="assets/wordllama"),
+    MINILM: Network("MiniLM, fine-tuned", elmo=False, transformer=True),
+    FROZEN: Network("[x; MiniLM], frozen", transformer=True),
 }
 
 
@@ -105,10 +110,20 @@ TASKS = (
     _task("answers", "Answers, XQuAD (English)", {"answers_f1": "F1", "answers_em": "exact match"}, (24.9, "SQuAD")),
 )
 
+# How scores grow with the sentences for training: a part of them
+NEWSWIRE = next(task for task in TASKS if task.name == "ner_newswire")
+CURVE = tuple(
+    NEWSWIRE._replace(
+        name=f"ner_newswire_{part}",
+        settings={**NEWSWIRE.settings, "paths.train": f"corpus/ner_newswire/train_{part}.spacy"},
+    )
+    for part in ("tenth", "third")
+)
+
 
 def tasks_of(names: Sequence[str]) -> list[Task]:
     """Return the tasks of these names; "all": all of them. Raises CommandError."""
-    tasks = {task.name: task for task in TASKS}
+    tasks = {task.name: task for task in (*TASKS, *CURVE)}
     if list(names) == ["all"]:
         return list(TASKS)
     if unknown := [name for name in names if name not in tasks]:

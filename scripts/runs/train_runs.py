@@ -28,6 +28,7 @@ from spacy_elmo.formats.paths import sha256_of
 from spacy_elmo.modules.loading import embedded_files
 
 from ..shared import origin, run_command
+from . import transformer
 from .experiments import NETWORKS, Gpu, Network, Networks, Seeds, Task, folder_of, networks_of, seeds_of, tasks_of
 
 _OTHER_BILMS = ("bilm", "options_file", "weight_file")  # settings with which a pipe reads another one
@@ -48,6 +49,8 @@ def network_config(task: Task, network: Network) -> Config:
     """Return the config with which a network of a task is trained, made of one of the task's two configs."""
     path = Path("configs", f"{task.config}{'_elmo' if network.elmo else ''}.cfg")
     config = load_config(path)
+    if network.transformer:
+        config = transformer.frozen(config) if network.elmo else transformer.fine_tuned(config)
     settings: dict[str, Any] = {**task.settings, **network.settings}
     for name, value in settings.items():
         *within, key = name.split(".")
@@ -58,7 +61,7 @@ def network_config(task: Task, network: Network) -> Config:
             raise CommandError(f"{path}: there is no setting {name}. Expected one that can be changed: add it.")
         section[key] = value
     if network.vectors:
-        config["initialize"]["vectors"] = "assets/vectors"
+        config["initialize"]["vectors"] = network.vectors
     if network.pretrained:
         config = pretraining_config(config)
         config["initialize"]["init_tok2vec"] = "assets/pretrained/model-last.bin"
@@ -119,6 +122,7 @@ def train(config_path: Path, output: Path, seed: int, gpu_id: int) -> None:
     if config["components"].get("elmo", {}).get("frozen"):  # all runs of a task share the layers
         overrides["components.elmo.cache_file"] = f"assets/layers_{output.parts[-3]}.sqlite"
     command = [sys.executable, "-m", "spacy", "train", str(config_path), "--output", str(output)]
+    command += ["--code", "scripts/runs/transformer.py"]
     command += [
         "--gpu-id",
         str(gpu_id),

