@@ -28,13 +28,17 @@ from ..bilms.latin import SPACY_PRETRAIN, TREEBANKS
 from ..runs.experiments import (
     BASELINE,
     BOTH,
+    CURVE,
     ELMO,
+    FROZEN,
     MINI,
+    MINILM,
     NETWORKS,
     PRETRAINED,
     SHORT,
     TASKS,
     VECTORS,
+    WORDLLAMA,
     Seeds,
     Task,
     read_results,
@@ -47,6 +51,16 @@ SHOWN = (BASELINE, ELMO, MINI, VECTORS, BOTH)  # in the tables of the tasks
 PAIRS = ((ELMO, BASELINE), (ELMO, MINI), (ELMO, VECTORS), (BOTH, VECTORS), (BOTH, ELMO))
 ALTERNATIVES = (BASELINE, VECTORS, PRETRAINED, SHORT, MINI, ELMO, BOTH)
 INSTEAD = ((VECTORS, ELMO), (VECTORS, SHORT))
+TRANSFORMERS = (BASELINE, WORDLLAMA, ELMO, FROZEN, MINILM)
+# Columns of the table of the transformer
+BESIDE = {
+    "ner_newswire_tenth": "newswire, a tenth: F1",
+    "ner_newswire_third": "a third: F1",
+    "ner_newswire": "all: F1",
+    "ner": "tweets: F1",
+    "textcat": "SST-5: accuracy",
+    "tagger": "EWT: LAS",
+}
 # by network: of which embedding, and of which biLM, the training is told
 TRAINED = {VECTORS: "floret", PRETRAINED: "spacy_pretrain", SHORT: "short_bilm", BOTH: "floret"}
 BILMS = {ELMO: "en_core", MINI: "en_mini", BOTH: "en_core"}
@@ -335,6 +349,27 @@ def alternatives(ner: Runs, embeddings: Mapping[str, Any], learning: Mapping[str
     return {"alternatives_source": said, "alternatives": table(head, rows, apart_line("Differ in F1", pairs))}
 
 
+def transformer(all_runs: Mapping[str, Runs]) -> dict[str, str]:
+    """Return what a small transformer, and static vectors of a large one, reach in place of ELMo."""
+    smallest = all_runs[next(iter(BESIDE))]
+    speeds = all_runs["ner"].records
+    rows, found = [], []
+    for name in filter(smallest.of, TRANSFORMERS):
+        cells = titles(name)
+        for task in BESIDE:
+            values = all_runs[task].values(name)
+            cells.append(f"{spread(values)} ({len(values)})" if values else "")
+        runs = smallest.of(name)
+        found += runs
+        speed = speeds.get(f"{name}/speed", {}).get("words_per_second")
+        cells += [f"{mean(run['minutes'] for run in runs):.0f}", f"{runs[0]['megabytes']:.0f}"]
+        rows.append([*cells, f"{speed:,}" if speed else ""])
+    head = ["network", *BESIDE.values(), "minutes of training, a tenth of newswire", "MB on disk", "words/s"]
+    if not any(smallest.of(name) for name in (FROZEN, MINILM)):
+        raise LookupError("no transformer was trained")
+    return {"transformer": table(head, rows), "transformer_source": facts(found, "commit", "machine")}
+
+
 def paces(all_runs: Sequence[Runs]) -> dict[str, str]:
     found = [(runs.title, *pace) for runs in all_runs if (pace := runs.pace())]
     rows = [[title, f"{alone:,.0f}", f"{elmo:,.0f}", f"{every:,}", of] for title, alone, elmo, every, of in found]
@@ -491,6 +526,7 @@ def main(
 ) -> None:
     """Write the page of results and its plots."""
     all_runs = [Runs(task, read_results(task.name), seeds_of(seeds)) for task in TASKS]
+    curve = [Runs(task, read_results(task.name), seeds_of(seeds)) for task in CURVE]
     learning = read_results("pretraining")
     in_order = sorted(learning.values(), key=lambda run: (run["bilm"], run["tokens_before"]))
     with Path(__file__).with_name("tasks.tsv").open(encoding="utf-8", newline="") as file:
@@ -505,6 +541,7 @@ def main(
         partial(all_tasks, all_runs),
         partial(read_paragraphs, next(runs for runs in all_runs if runs.task.name == "answers")),
         partial(alternatives, all_runs[0], read_results("embeddings"), learning),
+        partial(transformer, {runs.task.name: runs for runs in (*all_runs, *curve)}),
         partial(paces, all_runs),
         partial(bilms, read_results("bilms")),
         partial(learned, in_order),
