@@ -192,7 +192,6 @@ class BiLMShim(Shim):
         dtype = dtype_of(self.precision, self._device)
         with self._lock:
             self._embedder = Embedder.from_arrays(options, arrays, dtype, self._device, self.cached_words)
-            self.end_step = None  # an open step was of the weights before
             return self._embedder
 
     def copy(self) -> "BiLMShim":

@@ -369,6 +369,8 @@ class ElmoPipe(TrainablePipe):
                 self.upstream.store_fingerprint(self.listeners)
             load_model(self.model, parts["model"])
             self.upstream.step = None
+            for shim in bilm_shims(self.model):
+                shim.end_step = None
         if "vocab" in names:
             load_vocab(self.vocab)
 
