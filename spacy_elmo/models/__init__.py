@@ -1,1 +1,1 @@
-"""Thinc layers: the biLM, the mix, the listener, and the architectures made of them; what a doc has of the layers."""
+"""Thinc layers: the biLM, the mix, the listener, and the architectures made of them; where the layers of a doc are."""

@@ -20,7 +20,7 @@ from ..errors import NotEmbeddedError, SettingsError
 
 # suffixes of the keys. The last two cannot be part of an attribute's name, so that no other pipe uses the same keys
 LAYERS, VECTORS, MIX, TOKENS = "_layers", "", ":mix", ":tokens"
-NOTHING = ":nothing"  # of the key that says that a pipe has run but stores nothing
+NOTHING = ":nothing"  # suffix of the key that says that a pipe has run but stores nothing
 
 
 def key(attr: str, suffix: str, start: int | None = 0) -> Any:

@@ -1,9 +1,10 @@
 """The listener: a Thinc layer inside a component's model that returns the layers which an elmo pipe has computed.
 
 spaCy shows each component to the pipe, which binds the listeners in it: `Link.bind`. From then on `forward` reads the
-layers that the pipe, its `Upstream`, holds beside a doc or has stored on it (doc_layers.py). In training it remembers
-the biLM, or hands the gradient to the open step of one that is tuned (step.py). The first prediction after a linking or
-loading notices another biLM. `nlp.replace_listeners` puts a copy of the biLM in the listener's place: `Replacement`.
+layers that the pipe, its `Upstream`, holds beside a doc or has stored on it (doc_layers.py). In training the listener
+remembers the biLM, or hands the gradient to the open step of one that is tuned (step.py). The first prediction after a
+linking or loading notices another biLM. `nlp.replace_listeners` puts a copy of the biLM in the listener's place:
+`Replacement`.
 """
 
 import copy
@@ -266,11 +267,14 @@ class Upstream:
         """Return a digest of the biLM's weights; "" if the model is not a BiLM."""
         return "" if self.shim is None else self.shim.compute_fingerprint()
 
-    def store_fingerprint(self, listeners: Iterable[BiLMModel]) -> None:
-        """Store the fingerprint of tuned weights in the listeners that were trained on them, before they are saved."""
+    def store_fingerprint(self, listeners: Iterable[BiLMModel], replaced: bool = False) -> None:
+        """Store the fingerprint of tuned weights in the listeners that were trained on them, before they are saved.
+
+        replaced: whether these weights are gone, so that no biLM is theirs.
+        """
         for listener in listeners:
             if self.tuned and not listener.attrs["bilm"]:  # else its component is frozen: it knows earlier weights
-                listener.attrs["bilm"] = self.fingerprint()
+                listener.attrs["bilm"] = "replaced" if replaced else self.fingerprint()
 
     def __getstate__(self) -> dict[str, Any]:
         # the model and the step must not be copied with each listener

@@ -9,7 +9,8 @@ The life of a step, in order:
    - the last gradient, if the optimizer came before: `nlp.update(sgd=...)` gives it before the components run;
    - the optimizer, if gradients came before: `spacy train` gives it after the components (`finish`);
    - the next use of the weights, if gradients came before: components were skipped (`_end_before_use`);
-   - the next batch.
+   - the next batch;
+   - the loading of another biLM, which forgets the gradients (`drop`).
 4. Gradients that are announced or brought after its end are refused. An optimizer that comes then updates the weights.
 """
 
@@ -100,15 +101,19 @@ class Step:
 
     def end(self) -> None:
         """Run the biLM's backward pass, if any listener has called back, and apply the optimizer, if it was given."""
-        for shim in bilm_shims(self._model):
-            shim.end_step = None
         gradients, backprop, optimizer = self._gradients, self._backprop, self._optimizer
-        self._ended, self.layers, self._gradients, self._optimizer = True, [], [], None
-        self._backprop = None  # it holds arrays
+        self.drop()
         if gradients and backprop is not None:
             backprop(gradients)
         if optimizer is not None:
             self._model.finish_update(optimizer)
+
+    def drop(self) -> None:
+        """End the step without the backward pass: the biLM has got other weights."""
+        for shim in bilm_shims(self._model):
+            shim.end_step = None
+        self._ended, self.layers, self._gradients, self._optimizer = True, [], [], None
+        self._backprop = None  # it holds arrays
 
     def _refuse_ended(self) -> None:
         if self._ended:

@@ -365,12 +365,11 @@ class ElmoPipe(TrainablePipe):
         if "vocab" in names:
             load_vocab(Vocab())  # it raises here if the data are damaged, before anything of the pipe is changed
         if "model" in names:
-            if self.upstream.step is not None:  # of the weights before, on which the listeners were trained
-                self.upstream.store_fingerprint(self.listeners)
             load_model(self.model, parts["model"])
-            self.upstream.step = None
-            for shim in bilm_shims(self.model):
-                shim.end_step = None
+            if self.upstream.step is not None:  # it was of the weights before, on which the listeners were trained
+                self.upstream.step.drop()
+                self.upstream.step = None
+                self.upstream.store_fingerprint(self.listeners, replaced=True)
         if "vocab" in names:
             load_vocab(self.vocab)
 

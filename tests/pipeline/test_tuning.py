@@ -20,7 +20,7 @@ from spacy.training import Example
 from tasks import add_task, elmo_block, examples, tok2vec, train, with_tasks
 from thinc.api import SGD, Adam, fix_random_seed
 
-from spacy_elmo.errors import ChangedBiLMWarning, NotEmbeddedError, SettingsError
+from spacy_elmo.errors import ChangedBiLMWarning, ElmoError, NotEmbeddedError, SettingsError
 from spacy_elmo.formats import batch_to_ids_array
 from spacy_elmo.models.shim import BiLMShim
 from spacy_elmo.modules import load_bilm
@@ -415,8 +415,13 @@ def test_another_bilm_that_is_loaded_after_tuning_is_noticed() -> None:
     nlp, other = tuned("tagger"), tuned("tagger")
     for one in (nlp, other, other):
         one.update(examples(one), sgd=Adam(0.01))
-    nlp.get_pipe("elmo").update(examples(nlp))  # a step that has only begun
-    nlp.get_pipe("elmo").from_bytes(other.get_pipe("elmo").to_bytes())
+    elmo, other_bilm = nlp.get_pipe("elmo"), other.get_pipe("elmo").to_bytes()
+    elmo.update(examples(nlp))  # a step that has only begun
+    with pytest.raises(ElmoError):
+        elmo.from_bytes(other_bilm[:-9])  # changes nothing
+    assert elmo.upstream.step is not None
+    assert {listener.attrs["bilm"] for listener in elmo.listeners} == {""}
+    elmo.from_bytes(other_bilm)
     loaded = weights(nlp)
     with pytest.warns(ChangedBiLMWarning):
         nlp("The tagger was trained with the other one")
