@@ -360,9 +360,12 @@ def transformer(all_runs: Mapping[str, Runs]) -> dict[str, str]:
             values = all_runs[task].values(name)
             cells.append(f"{spread(values)} ({len(values)})" if values else "")
         runs = smallest.of(name)
-        found += runs
+        found += [run for task in BESIDE for run in all_runs[task].of(name)]
         speed = speeds.get(f"{name}/speed", {}).get("words_per_second")
-        cells += [f"{mean(run['minutes'] for run in runs):.0f}", f"{runs[0]['megabytes']:.0f}"]
+        cells += [
+            f"{mean(run['minutes'] for run in runs):.0f}",
+            f"{runs[0]['megabytes']:.0f}" if name != WORDLLAMA else "",
+        ]
         rows.append([*cells, f"{speed:,}" if speed else ""])
     head = ["network", *BESIDE.values(), "minutes of training, a tenth of newswire", "MB on disk", "words/s"]
     if not any(smallest.of(name) for name in (FROZEN, MINILM)):

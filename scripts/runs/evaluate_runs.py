@@ -35,13 +35,13 @@ from spacy_elmo.tasks.shared import build_given_spans
 from ..shared import origin, run_command
 from . import experiments
 from .experiments import Gpu, Networks, Seeds, Task, folder_of, keep_result
-from .transformer import FROZEN
+from .transformer import PIPE
 
 ROUNDS, THREADS = 5, 2  # of which the median is taken, after one to warm up; of PyTorch
 # Each round has the same docs
 NO_CACHES: dict[str, dict[str, Any]] = {
     "elmo": {"components.elmo.cache_mb": 0, "components.elmo.model.cached_words": 0},
-    FROZEN: {f"components.{FROZEN}.keep": False},
+    PIPE: {f"components.{PIPE}.keep": False},
 }
 
 

@@ -23,7 +23,7 @@ Gpu = Annotated[int, typer.Option(help="-1: CPU")]
 
 
 class Network(NamedTuple):
-    """One of the networks that are compared; they differ in nothing else."""
+    """One of the networks that are compared; but for the fine-tuned transformer, they differ in nothing else."""
 
     title: str  # in tables
     elmo: bool = True

