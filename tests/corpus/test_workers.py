@@ -198,6 +198,7 @@ Selection.embed = embed_or_die
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:no shard was finished for")  # on a busy machine a minute may pass
 def test_a_killed_process_and_a_killed_node(nodes: Any, text: Path, tmp_path: Path) -> None:
     expected = embed(text, tmp_path / "local", bilm=BILM, shard_size=500)
     victim = nodes.add_node(num_cpus=1, object_store_memory=STORE)
