@@ -352,7 +352,6 @@ def alternatives(ner: Runs, embeddings: Mapping[str, Any], learning: Mapping[str
 def transformer(all_runs: Mapping[str, Runs]) -> dict[str, str]:
     """Return what a small transformer, and static vectors of a large one, reach in place of ELMo."""
     smallest = all_runs[next(iter(BESIDE))]
-    speeds = all_runs["ner"].records
     rows, found = [], []
     for name in filter(smallest.of, TRANSFORMERS):
         cells = titles(name)
@@ -361,7 +360,7 @@ def transformer(all_runs: Mapping[str, Runs]) -> dict[str, str]:
             cells.append(f"{spread(values)} ({len(values)})" if values else "")
         runs = smallest.of(name)
         found += [run for task in BESIDE for run in all_runs[task].of(name)]
-        speed = speeds.get(f"{name}/speed", {}).get("words_per_second")
+        speed = smallest.records.get(f"{name}/speed", {}).get("words_per_second")
         cells += [
             f"{mean(run['minutes'] for run in runs):.0f}",
             f"{runs[0]['megabytes']:.0f}" if name != WORDLLAMA else "",
