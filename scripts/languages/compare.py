@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -84,14 +84,15 @@ def measure(config: Config, corpus: Path, folder: Path, seed: int) -> dict[str, 
     return {key: round(value, 2) for key, value in measured.items()} | {"types": of_type}
 
 
-def bilms_of(language: str, text: Path, out: Path, everything: Path, tokens: int) -> Iterator[tuple[str, Path | None]]:
-    """Yield name and files of what is compared, each as it is trained."""
-    yield "", None
+def bilm_of(name: str, language: str, text: Path, out: Path, everything: Path, tokens: int) -> Path | None:
+    """Return the files of a biLM, which is trained if it is not there. None: the network has no biLM."""
+    if not name:
+        return None
+    if name == "own":
+        return train_bilm(text, out / f"own_{language}")
     length = ["--training.total_tokens", str(tokens), "--evaluation.every", str(max(1, tokens // 10 // 5120))]
     common = train_bilm(everything, out / "all", *length)
-    yield "one for all", common
-    yield "tuned", train_bilm(text, out / f"tuned_{language}", init=common)
-    yield "own", train_bilm(text, out / f"own_{language}")
+    return common if name == "one for all" else train_bilm(text, out / f"tuned_{language}", init=common)
 
 
 def main(
@@ -101,23 +102,23 @@ def main(
     seeds: int = 3,
     tokens: Annotated[int, typer.Option(help="Length of the run of all languages")] = 20_000_000,
 ) -> None:
-    """Train what is compared for LANGUAGES, and score it: the first seed of all of them, then the next."""
+    """Train what is compared for LANGUAGES, and score it: a network for all, then the next; then a seed."""
     results = out / "entities.jsonl"
-    for seed, language in ((seed, language) for seed in range(seeds) for language in languages):
+    for seed, name, language in product(range(seeds), ("", "one for all", "tuned", "own"), languages):
         text, vectors = corpora / "text" / f"{language}.txt", out / "floret" / language
         if not (vectors / "config.cfg").is_file():
             vectors.mkdir(parents=True, exist_ok=True)
             train_floret(text, vectors, LANGUAGE)
-        for name, bilm in bilms_of(language, text, out, corpora / "all.txt", tokens):
-            for x, static in (("x", None), ("x with floret", vectors)):
-                key = {"language": language, "network": f"[{x}; {name}]" if name else x, "seed": seed}
-                lines = results.read_text(encoding="utf-8").splitlines() if results.is_file() else []
-                if any(key.items() <= json.loads(line).items() for line in lines):
-                    continue
-                print(key, flush=True)
-                measured = measure(config_of(bilm, static), corpora / language, out / "training", seed)
-                with results.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps({**key, **measured, **origin()}) + "\n")
+        bilm = bilm_of(name, language, text, out, corpora / "all.txt", tokens)
+        for x, static in (("x", None), ("x with floret", vectors)):
+            key = {"language": language, "network": f"[{x}; {name}]" if name else x, "seed": seed}
+            lines = results.read_text(encoding="utf-8").splitlines() if results.is_file() else []
+            if any(key.items() <= json.loads(line).items() for line in lines):
+                continue
+            print(key, flush=True)
+            measured = measure(config_of(bilm, static), corpora / language, out / "training", seed)
+            with results.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({**key, **measured, **origin()}) + "\n")
 
 
 if __name__ == "__main__":
