@@ -124,6 +124,7 @@ def get(folders: Annotated[list[str] | None, typer.Argument(help="None: all")] =
 
 # What is made of repositories
 
+_UD = "https://github.com/UniversalDependencies/UD_"
 REPOSITORIES = {  # at a commit
     "newswire": ("https://github.com/stanfordnlp/en-worldwide-newswire", "e082527b86d9a68475166ab584b9c47f282177da"),
     "propbank": ("https://github.com/propbank/propbank-release", "4abade0b53ce4a181e1d98b3518101c1a44d395a"),
@@ -135,6 +136,16 @@ REPOSITORIES = {  # at a commit
     "lafand": ("https://github.com/masakhane-io/lafand-mt", "d441f8b063d63e95eafb72e84317359e27abf95e"),
     "igbo": ("https://github.com/IgnatiusEzeani/IGBONLP", "83059341edae8760d1d1bfc0e6c07d19771a6238"),
     "bible": ("https://github.com/christos-c/bible-corpus", "44e5fca1bfb369a5da2ee23ebc6f421c88489c5c"),
+    "eltec_hun": ("https://github.com/COST-ELTeC/ELTeC-hun", "5977c034202ff3be32f035a3c3782e97f84f90dc"),
+    "eltec_slv": ("https://github.com/COST-ELTeC/ELTeC-slv", "42137628a2074b514162aaff51a70960b8cfe5cc"),
+    "eltec_ukr": ("https://github.com/COST-ELTeC/ELTeC-ukr", "a8c3d71301cdba767e33551ff0099da1dc51681a"),
+    "tesserae": ("https://github.com/cltk/grc_text_tesserae", "6ca055c61a668b5625a9f418d9e37ed9e96d1071"),
+    "hebrew": ("https://github.com/elazarg/hebrew_diacritized", "1211c8f3edafd601922d4be473f678ff79c5a12c"),
+    "ud_hungarian": (f"{_UD}Hungarian-Szeged", "8f08ba648e6f6345212a721b7cb1ad78c5924f0e"),
+    "ud_ancient_greek": (f"{_UD}Ancient_Greek-PTNK", "18b3047746d762784297e25d4c4227be7f1cebcd"),
+    "ud_slovenian": (f"{_UD}Slovenian-SSJ", "17011b12eae4e522da4d1eeeffd439085466623c"),
+    "ud_ukrainian": (f"{_UD}Ukrainian-IU", "21f641ba6109044ce9aafd4b2cbfa20a4ac6e479"),
+    "ud_hebrew": (f"{_UD}Hebrew-HTB", "a6d496c877d0d07d97bcfdb2de11d245ef94256a"),
 }
 NEWSWIRE = {
     "assets/worldwide_newswire/newswire.train.conll": "0a3e85d102687fe84010f38dedaf30b6",

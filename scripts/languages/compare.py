@@ -34,12 +34,13 @@ RUN = ["--training.workers", "1"]
 LANGUAGE = "xx"  # spaCy has few of them
 
 
-def train_bilm(text: Path, folder: Path, *more: str, init: Path | None = None) -> Path:
-    """Train a biLM on a text, unless it is trained, and return its files. more: settings."""
+def train_bilm(text: Path, folder: Path, *more: str, init: Path | None = None, language: str | None = None) -> Path:
+    """Train a biLM on a text, unless it is trained, and return its files. more: settings; language: of spaCy."""
     done, config = folder / "done", folder.with_suffix(".cfg")
     if not config.is_file():
         config.parent.mkdir(parents=True, exist_ok=True)
         start = [] if init is None else ["--init", str(init)]
+        start += [] if language is None else ["--lang", language]
         run_elmo("init-pretrain-config", str(config), "--train", str(text), *start)
     if not done.is_file():
         run_elmo("pretrain", str(config), str(folder), *RUN, *more)
@@ -51,6 +52,7 @@ def config_of(bilm: Path | None, vectors: Path | None) -> Config:
     """Return the config of a network. bilm and vectors: what it has beside the features of its own."""
     config = task_config(LANGUAGE, ["ner"], "efficiency", None if bilm is None else str(bilm.absolute()), {})
     config = without_elmo(config) if bilm is None else config
+    config["nlp"]["after_pipeline_creation"] = {"@callbacks": "spacy-elmo.NumpyGemm.v1"}
     if vectors is None:
         return config
     config["initialize"]["vectors"] = str(vectors)
