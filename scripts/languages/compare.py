@@ -4,14 +4,13 @@
 
 The first folder is what `scripts.languages.texts` writes. The second one gets the biLMs: `all` of all languages,
 tuned_LANGUAGE that starts from it and goes on with the language's own text, own_LANGUAGE of that text alone, each with
-the settings of init-pretrain-config; floret/LANGUAGE, static vectors of the same text; and entities.jsonl, a line for
-each training. The networks are those of `elmo compare`, trained until they get no better, on the words of the corpus.
-A command that was stopped goes on: what is there is not trained again.
+the settings of init-pretrain-config; and floret/LANGUAGE, static vectors of the same text. The networks are those of
+`elmo compare`, trained until they get no better, on the words of the corpus. What was measured is put into
+results/languages_entities.json. A command that was stopped goes on: what is there is not trained again.
 """
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
 from itertools import product
@@ -25,8 +24,11 @@ from spacy.training import Corpus
 from thinc.api import Config, fix_random_seed
 
 from spacy_elmo.cli.init_config import task_config, without_elmo
+from spacy_elmo.pretraining.evaluating import read_metrics
+from spacy_elmo.pretraining.folder import METRICS
 
 from ..bilms.embeddings import train_floret
+from ..runs.experiments import keep_result, read_results
 from ..shared import origin, run_command, run_elmo
 
 GOLD = {f"corpora.{part}.gold_preproc": True for part in ("train", "dev")}
@@ -46,6 +48,14 @@ def train_bilm(text: Path, folder: Path, *more: str, init: Path | None = None, l
         run_elmo("pretrain", str(config), str(folder), *RUN, *more)
         done.touch()
     return folder / "model-best"
+
+
+def facts_of(folder: Path) -> dict[str, Any]:
+    """Return what the training of a biLM took, and the size of its weights."""
+    last = read_metrics(folder / METRICS)[-1]
+    megabytes = (folder / "model-best" / "weights.hdf5").stat().st_size / 1e6
+    measured = {"minutes": last.seconds / 60, "perplexity": last.perplexity, "megabytes": megabytes}
+    return {"tokens": last.tokens, **{key: round(value, 1) for key, value in measured.items()}}
 
 
 def config_of(bilm: Path | None, vectors: Path | None) -> Config:
@@ -105,7 +115,6 @@ def main(
     tokens: Annotated[int, typer.Option(help="Length of the run of all languages")] = 20_000_000,
 ) -> None:
     """Train what is compared for LANGUAGES, and score it: a network for all, then the next; then a seed."""
-    results = out / "entities.jsonl"
     for seed, name, language in product(range(seeds), ("", "one for all", "tuned", "own"), languages):
         text, vectors = corpora / "text" / f"{language}.txt", out / "floret" / language
         if not (vectors / "config.cfg").is_file():
@@ -113,14 +122,13 @@ def main(
             train_floret(text, vectors, LANGUAGE)
         bilm = bilm_of(name, language, text, out, corpora / "all.txt", tokens)
         for x, static in (("x", None), ("x with floret", vectors)):
-            key = {"language": language, "network": f"[{x}; {name}]" if name else x, "seed": seed}
-            lines = results.read_text(encoding="utf-8").splitlines() if results.is_file() else []
-            if any(key.items() <= json.loads(line).items() for line in lines):
-                continue
-            print(key, flush=True)
-            measured = measure(config_of(bilm, static), corpora / language, out / "training", seed)
-            with results.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({**key, **measured, **origin()}) + "\n")
+            key = f"{language}/{f'[{x}; {name}]' if name else x}/seed-{seed}"
+            if key not in read_results("languages_entities"):
+                print(key, flush=True)
+                if bilm:
+                    keep_result("languages_entities", f"{language}/{name}", facts_of(bilm.parent))
+                measured = measure(config_of(bilm, static), corpora / language, out / "training", seed)
+                keep_result("languages_entities", key, {**origin(), **measured})
 
 
 if __name__ == "__main__":

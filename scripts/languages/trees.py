@@ -4,7 +4,7 @@
 
 The first folder gets the texts and treebanks, with git; what it has is not fetched. The second one gets LANGUAGE/: the
 text, the biLM, floret's vectors of the same text, and what `elmo compare` writes, by docs/your_language.md. Scores are
-put into results/languages.json. A command that was stopped goes on. Sentences of development and test parts are
+put into results/languages_trees.json. A command that was stopped goes on. Sentences of development and test parts are
 taken out of the texts, by their letters alone. Two treebanks are for non-commercial use: nothing is shipped.
 """
 
@@ -29,7 +29,7 @@ from ..bilms.embeddings import train_floret
 from ..bilms.latin import SETTINGS
 from ..runs.experiments import keep_result
 from ..shared import origin, read_lines, run_command, run_elmo
-from .compare import train_bilm
+from .compare import facts_of, train_bilm
 from .texts import PARTS, without
 
 TOKENS = 12_000_000  # words that a biLM reads: about an hour of one core
@@ -138,8 +138,8 @@ def words_of(file: Path) -> list[list[str]]:
     if file.suffix == ".spacy":
         return [[word.text for word in doc] for doc in DocBin().from_disk(file).get_docs(spacy.blank("xx").vocab)]
     sentences = file.read_text(encoding="utf-8").split("\n\n")
-    rows = ([line.split("\t") for line in sentence.split("\n") if line[:1].isdigit()] for sentence in sentences)
-    return [[row[1] for row in sentence if row[0].isdigit()] for sentence in rows]
+    rows = [[line.split("\t") for line in sentence.split("\n") if line[:1].isdigit()] for sentence in sentences]
+    return [[row[1] for row in sentence if row[0].isdigit()] for sentence in rows if sentence]
 
 
 def measure(language: str, assets: Path, out: Path, seeds: int) -> None:
@@ -165,10 +165,13 @@ def measure(language: str, assets: Path, out: Path, seeds: int) -> None:
         options += [f"--{name}", json.dumps(value)]
     compared = out / "compared"
     run_elmo("compare", str(compared), *(part for name in PARTS for part in (f"--{name}", str(files[name]))), *options)
-    keep_result("languages", f"{language}/text", {**json.loads(counts.read_text(encoding="utf-8"))})
+    sizes = json.loads(counts.read_text(encoding="utf-8")) | {"trees": len(words_of(files["train"]))}
+    keep_result("languages_trees", f"{language}/text", sizes | facts_of(bilm.parent))
     for run in json.loads((compared / "scores.json").read_text(encoding="utf-8"))["runs"]:
         scores: dict[str, Any] = {key: run["scores"][key] for key in SCORES}
-        keep_result("languages", f"{language}/{run['network']}/seed-{run['seed']}", {**origin(), "scores": scores})
+        keep_result(
+            "languages_trees", f"{language}/{run['network']}/seed-{run['seed']}", {**origin(), "scores": scores}
+        )
 
 
 def main(

@@ -67,6 +67,12 @@ BILMS = {ELMO: "en_core", MINI: "en_mini", BOTH: "en_core"}
 FILES = ("weights.hdf5", "softmax.hdf5")
 LATIN = ("pos_acc", "morph_acc", "lemma_acc", "dep_uas", "dep_las")
 LATIN_NETWORKS = ("x alone", SPACY_PRETRAIN, "x with vectors", "[x; ELMo]", "[x with vectors; ELMo]")
+LANGUAGES = {  # by spaCy's or MasakhaNER's code
+    **{"hu": "Hungarian", "grc": "Ancient Greek", "sl": "Slovenian", "uk": "Ukrainian", "he": "Hebrew"},
+    **{"swa": "Swahili", "yor": "Yoruba", "ibo": "Igbo", "hau": "Hausa", "sna": "Shona"},
+}
+TREES = ("x alone", "x with vectors", "[x; ELMo]", "[x with vectors; ELMo]")
+ENTITIES = ("x", "x with floret", "[x; one for all]", "[x with floret; one for all]", "[x; tuned]", "[x; own]")
 LAYERS = ("layer 0", "layer 1", "layer 2")
 # By the name of a record: the question, its measure and the paper's figures of the two LSTM layers
 PROBES = {
@@ -438,6 +444,61 @@ def latin(records: Mapping[str, Any]) -> dict[str, str]:
     return {"latin": table(head, rows), "latin_source": facts(records.values(), "commit", "machine")}
 
 
+def of_language(records: Mapping[str, Any], language: str) -> dict[str, list[Mapping[str, Any]]]:
+    """Return the runs of each network of a language."""
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for key, record in records.items():
+        if key.startswith(f"{language}/") and "/seed-" in key:
+            found.setdefault(key.split("/")[1], []).append(record)
+    return found
+
+
+def cuts(errors: Sequence[Mapping[str, float]], networks: Sequence[str], alone: str) -> list[str]:
+    """Return the mean share of the errors of x alone that is gone, of the languages that have both networks."""
+    shares = [[1 - one[name] / one[alone] for one in errors if name in one] for name in networks]
+    return [f"{percent(*of)} ({len(of)})" if of else "" for of in shares]
+
+
+def trees(records: Mapping[str, Any]) -> dict[str, str]:
+    """Return texts, biLMs and scores of the languages with a treebank."""
+    rows, errors, keys = [], [], ("morph_acc", "dep_las")
+    for language in (one for one in LANGUAGES if f"{one}/text" in records):
+        text, found = records[f"{language}/text"], of_language(records, language)
+        scores = {name: {key: mean(run["scores"][key] for run in of) for key in keys} for name, of in found.items()}
+        errors.append({name: 1 - score["dep_las"] for name, score in scores.items()})
+        row = [LANGUAGES[language], f"{text['trees']:,}", f"{text['words'] / 1e6:.1f}"]
+        row += [f"{text['bytes'] / text['words']:.1f}", f"{text['tokens'] / 1e6:.0f}", f"{text['minutes']:.0f}"]
+        row += [", ".join(percent(scores[name][key]) for key in keys) if name in scores else "" for name in TREES]
+        rows.append([*row, str(min(map(len, found.values())))])
+    if not rows:
+        raise LookupError("no language was measured")
+    rows.append(["LAS errors of x alone that are gone", *[""] * 6, *cuts(errors, TREES[1:], TREES[0]), ""])
+    head = ["language", "trees for training", "million words of text", "bytes a word", "million words read", "minutes"]
+    told = facts((one for key, one in records.items() if "/seed-" in key), "commit", "machine")
+    return {"trees": table([*head, *TREES, "runs of each"], rows), "trees_source": told}
+
+
+def entities(records: Mapping[str, Any]) -> dict[str, str]:
+    """Return the scores of African languages, beside what is published of transformers."""
+    with Path(__file__).parents[1].joinpath("languages", "published.tsv").open(encoding="utf-8", newline="") as file:
+        published = list(csv.DictReader(file, delimiter="\t"))
+    others = dict.fromkeys(row["network"] for row in published)
+    rows, errors = [], []
+    for language in LANGUAGES:
+        if found := of_language(records, language):
+            scores = {name: [run["test"] for run in of] for name, of in found.items()}
+            errors.append({name: 100 - mean(of) for name, of in scores.items()})
+            cells = [f"{mean(scores[name]):.1f} ({len(scores[name])})" if name in scores else "" for name in ENTITIES]
+            known = {row["network"]: f"{float(row['F1']):.1f}" for row in published if row["language"] == language}
+            rows.append([LANGUAGES[language], *cells, *(known.get(name, "") for name in others)])
+    if not rows:
+        raise LookupError("no language was measured")
+    alone, *networks = ENTITIES
+    rows.append(["errors of x that are gone", "", *cuts(errors, networks, alone), *[""] * len(others)])
+    told = facts((one for key, one in records.items() if "/seed-" in key), "commit", "machine")
+    return {"entities": table(["language", *ENTITIES, *others], rows), "entities_source": told}
+
+
 def inside(records: Mapping[str, Any]) -> dict[str, str]:
     rows = []
     for name, (title, key, paper) in PROBES.items():
@@ -548,6 +609,8 @@ def main(
         partial(bilms, read_results("bilms")),
         partial(learned, in_order),
         partial(latin, read_results("latin")),
+        partial(trees, read_results("languages_trees")),
+        partial(entities, read_results("languages_entities")),
         partial(inside, read_results("inside")),
         partial(plot_summary, output.with_name("results_summary.png"), all_runs),
         partial(plot_learning, output.with_name("results_pretraining.png"), in_order),
