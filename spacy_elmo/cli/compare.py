@@ -210,7 +210,9 @@ def _run(
 def _show(of: Mapping[str, list[Run]], weights: Mapping[str, float | None], part: str) -> None:
     """Print the scores by which spaCy judges the components, what ELMo changes, and what it costs."""
     first, *_ = runs = next(iter(of.values()))
-    judged = [name for name in first.scores if name in weights and (weights[name] or name.endswith(("_p", "_r")))]
+    weighty = {name for name, weight in weights.items() if weight}  # with the precision and recall of an F1 score
+    weighty |= {f"{name[:-1]}{part}" for name in weighty if name.endswith("_f") for part in "pr"}
+    judged = [name for name in first.scores if name in weights and name in weighty]
     rows = [_row(name, {network: [100 * run.scores[name] for run in of[network]] for network in of}) for name in judged]
     costs = {"minutes of training": ("minutes", 1), "megabytes": ("megabytes", 0)}
     costs["words a second"] = "words_per_second", 0
@@ -241,7 +243,10 @@ def _row(name: str, values: Mapping[str, list[float]]) -> list[str]:
     for alone, elmo in ((ALONE, ELMO), (VECTORS, BOTH))[: len(values) // 2]:
         before, after = values[alone], values[elmo]
         change = mean(after) - mean(before)
-        told = f"{change:+.1f}" + (f", {change / (100 - mean(before)):.0%} of the errors" if mean(before) < 100 else "")
+        told = f"{change:+.1f}"
+        if mean(before) < 100:
+            share = change / (100 - mean(before))
+            told += f", {share:.0%} of the errors" if share >= 0 else f", {-share:.0%} more errors"
         overlap = min(after) <= max(before) and min(before) <= max(after)
         row.append(told + " (within seeds)" * (overlap and len(before) > 1))
     return row

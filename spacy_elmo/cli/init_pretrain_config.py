@@ -91,9 +91,9 @@ def _fitted(large: PretrainConfig, own_words: bool, report: Report) -> tuple[Pre
     fitted, before, updates = fit(large, size, own_words)
     about = "" if how.language is None else "about "  # the tokenizer has read a part of the text
     more = "" if size.complete else " or more"
-    told = (
-        f"{large.paths.train}: {size.sentences:,} sentences, {about}{size.tokens:,} tokens{more}: {updates:,} updates"
-    )
+    told = f"{large.paths.train}: {size.sentences:,} sentences, {about}{size.tokens:,} tokens{more}: "
+    told += f"{updates:,} updates{more}"
     if fitted != large:
-        told += f", with settings that fit this text (those for a large one would make {before:,})"
+        told += ", with settings that fit this text"
+        told += f" (those for a large one would make {before:,})" if updates != before else ""
     return fitted, told, updates * fitted.training.tokens_per_update

@@ -129,7 +129,10 @@ def _write(
     own, present = of_bilm and (packed / CARD).exists(), output / folder / module / CARD
     if present.exists():
         if own and (packed / CARD).read_bytes() not in present.read_bytes():
-            msg.warn(f"{present}: stays as it is, and differs from the card of this biLM. Change what is not so.")
+            msg.warn(
+                f"{present}: stays as it is, and differs from the card of this biLM. Change what is not so, or delete "
+                "the file and give the command again."
+            )
         return
     told = (packed / CARD).read_bytes() if own else "# {name}\n\n{description}.\n".format(**about).encode()
     if licence and licence.encode() not in told:
