@@ -171,14 +171,16 @@ def test_your_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     short = {
         "init-pretrain-config": ("--size", "tiny"),
         "compare": ("--training.max_steps", "4", "--training.eval_frequency", "2"),
-        "out/elmo-0/model-best": ("--build", "none"),  # of spaCy's own package
+        "parser": ("--build", "none"),  # of spaCy's own package
     }
     page = (DOCS / "your_language.md").read_text(encoding="utf8")
-    told = {}
-    for line in "".join(re.findall(r"```bash\n(.*?)```", page, re.DOTALL)).splitlines():
-        program, *arguments = shlex.split(line)
+    told: dict[str, str] = {}
+    variables: dict[str, Any] = {}
+
+    def follow(line: str) -> None:
+        program, *arguments = shlex.split(line, comments=True)
         if program == "mkdir":
-            Path(arguments[0]).mkdir()
+            Path(arguments[0]).mkdir(exist_ok=True)
         elif program == "pip":
             folder = arguments[-1]
             site = ["--no-deps", "--no-build-isolation", "--no-index", "--target", "site"]
@@ -188,11 +190,15 @@ def test_your_language(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         else:
             command = arguments[3]
             told[command] = run(*arguments[2:], *short.get(command, ()))
+
+    for kind, block in re.findall(r"```(bash|python)\n(.*?)```", page, re.DOTALL):
+        if kind == "python":
+            exec(compile(block, "your_language.md", "exec"), variables)
+        else:
+            for line in block.splitlines():
+                follow(line)
     assert "x alone [x; ELMo] what ELMo changes" in told["compare"]
     assert "language la" in run("elmo", "info", "la_mine")
-    (snippet,) = code("your_language.md")
-    variables: dict[str, Any] = {}
-    exec(compile(snippet, "your_language.md", "exec"), variables)
     trained = spacy.load("out/elmo-0/model-best", config={"components.elmo.store": "layers"})
     doc = trained(variables["doc"].text)
     expected = ElmoEmbedder("la_mine").embed_sentence([token.text for token in doc])

@@ -11,6 +11,7 @@ results/languages_entities.json. A command that was stopped goes on: what is the
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
 from itertools import product
@@ -24,11 +25,13 @@ from spacy.training import Corpus
 from thinc.api import Config, fix_random_seed
 
 from spacy_elmo.cli.init_config import task_config, without_elmo
+from spacy_elmo.errors import CommandError
+from spacy_elmo.formats.atomic import replacing
 from spacy_elmo.pretraining.evaluating import read_metrics
 from spacy_elmo.pretraining.folder import METRICS
 
 from ..bilms.embeddings import train_floret
-from ..runs.experiments import keep_result, read_results
+from ..runs.experiments import keep_result
 from ..shared import origin, run_command, run_elmo
 
 GOLD = {f"corpora.{part}.gold_preproc": True for part in ("train", "dev")}
@@ -112,23 +115,31 @@ def main(
     out: Path,
     languages: Annotated[list[str], typer.Argument(help="Of the folders of CORPORA")],
     seeds: int = 3,
-    tokens: Annotated[int, typer.Option(help="Length of the run of all languages")] = 20_000_000,
+    tokens: Annotated[int, typer.Option(help="Length of the run of all languages")] = 17_000_000,
 ) -> None:
-    """Train what is compared for LANGUAGES, and score it: a network for all, then the next; then a seed."""
+    """Train what is compared for LANGUAGES, and score it: each network for all of them, and then the next seed."""
+    kept = out / "scores.json"
+    scores = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
     for seed, name, language in product(range(seeds), ("", "one for all", "tuned", "own"), languages):
         text, vectors = corpora / "text" / f"{language}.txt", out / "floret" / language
-        if not (vectors / "config.cfg").is_file():
-            vectors.mkdir(parents=True, exist_ok=True)
-            train_floret(text, vectors, LANGUAGE)
+        if not vectors.is_dir():
+            (part := vectors.with_suffix(".part")).mkdir(parents=True, exist_ok=True)
+            train_floret(text, part, LANGUAGE)
+            part.rename(vectors)
         bilm = bilm_of(name, language, text, out, corpora / "all.txt", tokens)
         for x, static in (("x", None), ("x with floret", vectors)):
             key = f"{language}/{f'[{x}; {name}]' if name else x}/seed-{seed}"
-            if key not in read_results("languages_entities"):
+            if key not in scores:
                 print(key, flush=True)
-                if bilm:
-                    keep_result("languages_entities", f"{language}/{name}", facts_of(bilm.parent))
-                measured = measure(config_of(bilm, static), corpora / language, out / "training", seed)
-                keep_result("languages_entities", key, {**origin(), **measured})
+                scores[key] = {
+                    **origin(),
+                    **measure(config_of(bilm, static), corpora / language, out / "training", seed),
+                }
+                with replacing(kept, CommandError) as temporary:
+                    temporary.write_text(json.dumps(scores), encoding="utf-8")
+            keep_result("languages_entities", key, scores[key])
+            if bilm:
+                keep_result("languages_entities", f"{language}/{name}", facts_of(bilm.parent))
 
 
 if __name__ == "__main__":

@@ -72,7 +72,8 @@ LANGUAGES = {  # by spaCy's or MasakhaNER's code
     **{"swa": "Swahili", "yor": "Yoruba", "ibo": "Igbo", "hau": "Hausa", "sna": "Shona"},
 }
 TREES = ("x alone", "x with vectors", "[x; ELMo]", "[x with vectors; ELMo]")
-ENTITIES = ("x", "x with floret", "[x; one for all]", "[x with floret; one for all]", "[x; tuned]", "[x; own]")
+_X = ("x", "x with floret")
+ENTITIES = (*_X, *(f"[{x}; {bilm}]" for bilm in ("one for all", "tuned", "own") for x in _X))
 LAYERS = ("layer 0", "layer 1", "layer 2")
 # By the name of a record: the question, its measure and the paper's figures of the two LSTM layers
 PROBES = {
@@ -453,8 +454,8 @@ def of_language(records: Mapping[str, Any], language: str) -> dict[str, list[Map
     return found
 
 
-def cuts(errors: Sequence[Mapping[str, float]], networks: Sequence[str], alone: str) -> list[str]:
-    """Return the mean share of the errors of x alone that is gone, of the languages that have both networks."""
+def cut_shares(errors: Sequence[Mapping[str, float]], networks: Sequence[str], alone: str) -> list[str]:
+    """Return the mean share of the errors of x alone that is gone, and the number of its languages."""
     shares = [[1 - one[name] / one[alone] for one in errors if name in one] for name in networks]
     return [f"{percent(*of)} ({len(of)})" if of else "" for of in shares]
 
@@ -472,10 +473,10 @@ def trees(records: Mapping[str, Any]) -> dict[str, str]:
         rows.append([*row, str(min(map(len, found.values())))])
     if not rows:
         raise LookupError("no language was measured")
-    rows.append(["LAS errors of x alone that are gone", *[""] * 6, *cuts(errors, TREES[1:], TREES[0]), ""])
-    head = ["language", "trees for training", "million words of text", "bytes a word", "million words read", "minutes"]
-    told = facts((one for key, one in records.items() if "/seed-" in key), "commit", "machine")
-    return {"trees": table([*head, *TREES, "runs of each"], rows), "trees_source": told}
+    rows.append(["LAS errors of x alone that are gone", *[""] * 6, *cut_shares(errors, TREES[1:], TREES[0]), ""])
+    head = ["language", "trees for training", "million words of text", "bytes a word", "million words read"]
+    told = facts([one for key, one in records.items() if "/seed-" in key], "commit", "machine")
+    return {"trees": table([*head, "minutes of the biLM", *TREES, "runs of each"], rows), "trees_source": told}
 
 
 def entities(records: Mapping[str, Any]) -> dict[str, str]:
@@ -483,20 +484,25 @@ def entities(records: Mapping[str, Any]) -> dict[str, str]:
     with Path(__file__).parents[1].joinpath("languages", "published.tsv").open(encoding="utf-8", newline="") as file:
         published = list(csv.DictReader(file, delimiter="\t"))
     others = dict.fromkeys(row["network"] for row in published)
-    rows, errors = [], []
-    for language in LANGUAGES:
-        if found := of_language(records, language):
-            scores = {name: [run["test"] for run in of] for name, of in found.items()}
-            errors.append({name: 100 - mean(of) for name, of in scores.items()})
-            cells = [f"{mean(scores[name]):.1f} ({len(scores[name])})" if name in scores else "" for name in ENTITIES]
-            known = {row["network"]: f"{float(row['F1']):.1f}" for row in published if row["language"] == language}
-            rows.append([LANGUAGES[language], *cells, *(known.get(name, "") for name in others)])
-    if not rows:
+    runs = {language: found for language in LANGUAGES if (found := of_language(records, language))}
+    if not runs:
         raise LookupError("no language was measured")
-    alone, *networks = ENTITIES
-    rows.append(["errors of x that are gone", "", *cuts(errors, networks, alone), *[""] * len(others)])
-    told = facts((one for key, one in records.items() if "/seed-" in key), "commit", "machine")
-    return {"entities": table(["language", *ENTITIES, *others], rows), "entities_source": told}
+    networks = [name for name in ENTITIES if any(name in found for found in runs.values())]
+    rows, errors = [], []
+    for language, found in runs.items():
+        scores = {name: [run["test"] for run in of] for name, of in found.items()}
+        errors.append({name: 100 - mean(of) for name, of in scores.items()})
+        cells = [f"{mean(scores[name]):.1f} ({len(scores[name])})" if name in scores else "" for name in networks]
+        known = {row["network"]: f"{float(row['F1']):.1f}" for row in published if row["language"] == language}
+        rows.append([LANGUAGES[language], *cells, *(known.get(name, "") for name in others)])
+    alone, *more = networks
+    rows.append(["errors of x that are gone", "", *cut_shares(errors, more, alone), *[""] * len(others)])
+    every = {name: [run for found in runs.values() for run in found.get(name, ())] for name in networks}
+    for title, key in (("MB on disk", "megabytes"), ("minutes of training", "minutes")):
+        means = [f"{mean(run[key] for run in every[name]):.0f}" for name in networks]
+        rows.append([title, *means, *[""] * len(others)])
+    told = facts([run for of in every.values() for run in of], "commit", "machine")
+    return {"entities": table(["language", *networks, *others], rows), "entities_source": told}
 
 
 def inside(records: Mapping[str, Any]) -> dict[str, str]:

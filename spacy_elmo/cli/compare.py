@@ -211,7 +211,7 @@ def _show(of: Mapping[str, list[Run]], weights: Mapping[str, float | None], part
     """Print the scores by which spaCy judges the components, what ELMo changes, and what it costs."""
     first, *_ = runs = next(iter(of.values()))
     weighty = {name for name, weight in weights.items() if weight}  # with the precision and recall of an F1 score
-    weighty |= {f"{name[:-1]}{part}" for name in weighty if name.endswith("_f") for part in "pr"}
+    weighty |= {f"{name[:-1]}{letter}" for name in weighty if name.endswith("_f") for letter in "pr"}
     judged = [name for name in first.scores if name in weights and name in weighty]
     rows = [_row(name, {network: [100 * run.scores[name] for run in of[network]] for network in of}) for name in judged]
     costs = {"minutes of training": ("minutes", 1), "megabytes": ("megabytes", 0)}
@@ -246,7 +246,7 @@ def _row(name: str, values: Mapping[str, list[float]]) -> list[str]:
         told = f"{change:+.1f}"
         if mean(before) < 100:
             share = change / (100 - mean(before))
-            told += f", {share:.0%} of the errors" if share >= 0 else f", {-share:.0%} more errors"
+            told += f", {share:.0%} of the errors" if share > -0.005 else f", {-share:.0%} more errors"
         overlap = min(after) <= max(before) and min(before) <= max(after)
         row.append(told + " (within seeds)" * (overlap and len(before) > 1))
     return row

@@ -341,10 +341,10 @@ def start_warnings(run: Run) -> list[str]:
     updates, warmup = run.total_tokens // training.tokens_per_update, training.schedule.warmup_steps
     length = "training.epochs" if training.total_tokens is None else "training.total_tokens"
     if updates < LEAST_UPDATES:
-        streams = "" if run.resumed else f"Lower training.streams, which is {training.streams:,}, or raise "
+        to_do = "Raise" if run.resumed else f"Lower training.streams, which is {training.streams:,}, or raise"
         warnings.append(
             f"the run has {updates:,} updates, fewer than {LEAST_UPDATES:,}: it will learn little. "
-            f"{streams or 'Raise '}{length}, which is {training.total_tokens or training.epochs:,}."
+            f"{to_do} {length}, which is {training.total_tokens or training.epochs:,}."
         )
     if warmup and (warmup >= updates or (updates < LEAST_UPDATES and warmup > updates // 10)):
         warnings.append(

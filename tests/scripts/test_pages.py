@@ -3,11 +3,12 @@
 import math
 from pathlib import Path
 from statistics import mean, variance
+from typing import Any
 
 import pytest
 
 from scripts.bilms.latin import TREEBANKS
-from scripts.pages.results_page import LATIN, LATIN_NETWORKS, Runs, apart, latin, main, mixes_line
+from scripts.pages.results_page import LATIN, LATIN_NETWORKS, Runs, apart, entities, latin, main, mixes_line, trees
 from scripts.pages.scale_tables import hours, tables
 from scripts.runs.experiments import TASKS
 
@@ -30,6 +31,36 @@ def test_latin_without_a_network_that_was_not_trained_on_each_treebank() -> None
     head, *_, last = latin({key: {"scores": dict.fromkeys(LATIN, score)} for key, score in keys})["latin"].splitlines()
     assert head == "| treebank | x alone | [x; ELMo] | runs of each |"
     assert last.split(" | ")[2] == "50.0, 50.0, 50.0, 50.0, 50.0"
+
+
+ORIGIN = {"commit": "1234567", "machine": "a machine"}
+
+
+def test_trees_of_languages_of_which_one_lacks_a_network() -> None:
+    text = {"trees": 900, "words": 2_000_000, "bytes": 9_000_000, "tokens": 12_000_000, "minutes": 61.4}
+    records: dict[str, Any] = {"hu/text": text, "he/text": text}
+    for key, score in (("hu/x alone", 0.5), ("hu/[x; ELMo]", 0.6), ("he/x alone", 0.6), ("he/x with vectors", 0.7)):
+        records[f"{key}/seed-0"] = {**ORIGIN, "scores": {"morph_acc": 0.9, "dep_las": score}}
+    made = trees(records)
+    assert made["trees_source"] == "commit 1234567; a machine"
+    *_, hungarian, hebrew, last = made["trees"].splitlines()
+    assert hungarian == "| Hungarian | 900 | 2.0 | 4.5 | 12 | 61 | 90.0, 50.0 |  | 90.0, 60.0 |  | 1 |"
+    assert hebrew == "| Hebrew | 900 | 2.0 | 4.5 | 12 | 61 | 90.0, 60.0 | 90.0, 70.0 |  |  | 1 |"
+    assert last.split(" | ")[-4:-1] == ["25.0 (1)", "20.0 (1)", ""]
+
+
+def test_entities_of_languages_beside_published_figures() -> None:
+    runs = {"swa/x": (88.0, 90.0), "swa/[x; one for all]": (91.0,), "sna/x": (90.0,), "sna/[x; one for all]": (91.0,)}
+    records: dict[str, Any] = {"swa/one for all": {"tokens": 17}}
+    for key, scores in runs.items():
+        for seed, score in enumerate(scores):
+            records[f"{key}/seed-{seed}"] = {**ORIGIN, "test": score, "megabytes": 6.6, "minutes": 9.4}
+    made = entities(records)
+    assert made["entities_source"] == "commit 1234567; a machine"
+    head, _, swahili, _, errors, *_ = made["entities"].splitlines()
+    assert head.startswith("| language | x | [x; one for all] | multilingual BERT |")
+    assert swahili == "| Swahili | 89.0 (2) | 91.0 (1) | 92.1 | 92.2 | 92.5 | 92.5 |"
+    assert errors.split(" | ")[2] == "14.1 (2)"  # of 2 / 11 and 1 / 10
 
 
 def test_figures_of_a_task_by_hand() -> None:
