@@ -76,7 +76,7 @@ def trained(networks: dict[str, list[float]]) -> Path:
             "minutes": 1.5,
             "megabytes": 6.2,
             "words_per_second": 1234.5,
-            "scores": {"ents_f": score, "ents_p": 0.5, "token_acc": 1.0, "sents_f": 0.0},
+            "scores": {"ents_f": score, "ents_p": 0.5, "token_acc": 1.0, "sents_f": 0.0, "sents_p": 0.5},
         }
         for network, scores in networks.items()
         for seed, score in enumerate(scores)
@@ -98,6 +98,8 @@ def test_the_table(data: list[str], alone: list[float], elmo: list[float], row: 
     trained({"x alone": alone, "[x; ELMo]": elmo})
     told = " ".join(run("elmo", "compare", "out", *data, "--seeds", len(alone)).split())
     assert row in told
+    assert "ents_p" in told
+    assert "sents_p" not in told
     assert "group sentences" not in told  # spaCy's advice on conversion
     assert "no sentence boundaries" not in told
     assert not Path("out/corpus/test.spacy").exists()

@@ -161,6 +161,7 @@ def test_a_run_that_patience_ended_says_so_when_it_is_given_again(
     first, again = Messages(), Messages()
     run(patient, tmp_path / "out", first)
     assert checkpoint(tmp_path / "out")[0] == 2
+    assert first.texts[0] == f"reading {patient.paths.train}"
     assert any(text.startswith("scoring all") for text in first.texts)
     run(patient, tmp_path / "out", again)
     assert again.texts == ["finished before: training.patience would make it longer"]
@@ -233,6 +234,7 @@ def vocabulary(coverage: float | None) -> Vocabulary:
         ({"updates": 200, "warmup": 200}, "warmup_steps is 200, and the run has 200 updates"),
         ({"updates": 200, "warmup": 199}, None),
         ({"updates": 1, "warmup": 0, "total_tokens": 80}, r"raise training\.total_tokens, which is 80\.$"),
+        ({"updates": 1, "warmup": 0, "resumed": True}, r"learn little\. Raise training\.epochs, which is 5\.0\.$"),
     ],
 )
 def test_warnings(long_run: Run, changes: dict[str, Any], warning: str | None) -> None:
@@ -246,7 +248,7 @@ def test_warnings(long_run: Run, changes: dict[str, Any], warning: str | None) -
         run = replace(run, vocabulary=vocabulary(changes["coverage"]))
     paths = replace(config.paths, init=changes.get("init"), heldout=changes.get("heldout_path", "b.txt"))
     training = {name: changes[name] for name in ("frozen_tokens", "total_tokens") if name in changes}
-    run = replace(run, repeated=changes.get("repeated"))
+    run = replace(run, repeated=changes.get("repeated"), resumed=changes.get("resumed", False))
     if "updates" in changes:
         run = replace(run, total_tokens=80 * changes["updates"])
         training |= {"streams": 8, "steps": 5, "accumulate": 2}
