@@ -30,7 +30,7 @@ from spacy_elmo.errors import CommandError
 MINILM, WORDLLAMA, PIPE = Path("assets/minilm"), Path("assets/wordllama"), "frozen_transformer"
 WIDTH = 384  # of MiniLM
 # What spaCy's `init config --gpu` writes (quickstart_training.jinja), but for the name, and for 1,000 updates at a rate
-# that falls to 0, in place of at most 20,000: about an hour of one core
+# that falls to 0, in place of at most 20,000: more than an hour of one core
 MODEL = {
     "@architectures": "spacy-transformers.TransformerModel.v3",
     "name": str(MINILM),
