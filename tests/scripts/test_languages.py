@@ -3,6 +3,7 @@
 import json
 import random
 import subprocess
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from spacy.tokens import DocBin
 from spacy.vocab import Vocab
 
 from scripts import assets
-from scripts.languages import texts
+from scripts.languages import texts, trees
 
 ENTITIES = 'Marais O\nBarack B-PER\nObama I-PER\n. O\n\nn O\n"""" O\nụlọ O\n"""" O\nUgandà B-LOC\n\n'
 
@@ -89,3 +90,26 @@ def test_texts_and_corpora_of_files(
     (doc, igbo) = DocBin().from_disk(out / "aaa/test.spacy").get_docs(Vocab())
     assert [(one.text, one.label_) for one in (*doc.ents, *igbo.ents)] == [("Barack Obama", "PER"), ("Ugandà", "LOC")]
     assert words_of(out / "aaa/train.spacy") == [["Marais", "Barack", "Jr", "."], ["n'ụlọ", '"', "Ugandà"]]
+
+
+def test_texts_and_treebanks_are_written_alike() -> None:
+    drawn = random.Random(0)
+    for _ in range(200):  # Greek words, of which the marks of the first letter stand before it
+        letters = "".join(chr(drawn.choice([*range(0x3B1, 0x3C2), *range(0x391, 0x3A2)])) for _ in range(4))
+        marks = drawn.choice("\u0313\u0314") + drawn.choice(["", "\u0300", "\u0301", "\u0342"])
+        right = f" {letters[0]}{marks}{letters[1:]}, "
+        assert trees.alike(f" {marks}{letters}, ") == trees.alike(right) == unicodedata.normalize("NFC", right)
+    assert trees.alike("\u1fbf\xb7 \u05e9\u05c1\u05b8\u05dc\u05be\u200e\u05dc") == "': \u05e9\u05dc-\u05dc"
+    assert trees.alike("\u201ex\u201d \xabmeg\xadállt\xbb") == '"x" "megállt"'
+
+
+def test_paragraphs_of_a_novel_and_of_numbered_lines(tmp_path: Path) -> None:
+    (novel := tmp_path / "a.xml").write_text(
+        '<TEI xmlns="http://www.tei-c.org/ns/1.0"><teiHeader><p>no</p></teiHeader>'
+        '<text n="\u201e\u201d"><body><head>I</head>'
+        "<p>One <hi>\u201etwo\u201d</hi></p></body></text></TEI>",
+        encoding="utf8",
+    )
+    assert list(trees.paragraphs_of(novel)) == ["I", 'One "two"']
+    (lines := tmp_path / "a.tess").write_text("<x 1> One di-\n<x 2> vided\n", encoding="utf8")
+    assert [text.split() for text in trees.paragraphs_of(lines)] == [["One", "divided"]]
